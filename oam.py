@@ -9,8 +9,8 @@ compared with a uniform sample (a reservoir) of the other class, and every pair 
 ``x, y``     the row that has just arrived, and its class, +1 or -1
 ``P, N``     reservoir buffers of positives and negatives, at most ``buffer`` rows each
 ``B``        the buffer of the class opposite to ``y``
-``W``        weights, one row a lane (a lane is one value of ``C``); the scores of ``x`` are ``W @ x``
-``C_t``      ``C * max(1, opposite rows seen / buffer)``: a full buffer stands for all it has seen
+``W``        weights, one column a lane (a lane is one value of ``C``); the scores of ``x`` are ``x @ W``
+``C_t``      ``C * opposite rows seen / rows of B``: a full buffer stands for all it has seen
 violators    pairs whose positive does not score at least 1 above their negative
 ===========  =========================================================================================
 
@@ -29,8 +29,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 UPDATES = ("gradient", "sequential")
 
-# Below this many comparisons a lane, comparing every pair is quicker than sorting.
-COMPARE_AT_MOST = 10_000
+# Comparing every pair is quicker than sorting where one side has at most so many scores, or there are so few pairs.
+FEW_SCORES = 24
+FEW_PAIRS = 30_000
+
+# A block of sparse rows with at most so many columns is quicker to learn from when dense.
+FEW_COLUMNS = 2_000
 
 
 class Reservoir:
@@ -40,125 +44,166 @@ class Reservoir:
         self.size = size
         self.seen = 0
         self._rows = None
+        self._offset = None
+        self._next = 0
+
+    def __len__(self):
+        return min(self.seen, self.size)
 
     @property
     def rows(self):
-        return self._rows[: min(self.seen, self.size)]
+        return self._rows[: len(self)]
 
-    def add(self, X, which, uniform):
+    def add(self, X, offset, which, uniform):
         """Offer the rows ``X[which]`` in order; ``uniform``, in [0, 1) for each row of X, decides their slots."""
         t = np.arange(self.seen + 1, self.seen + len(which) + 1)
         slot = np.where(t <= self.size, t - 1, (uniform[which] * t).astype(np.intp))
         kept = which[slot < self.size]
         slot = slot[slot < self.size]
-        if sp.issparse(X):
-            self._add_sparse(X[kept], slot)
-        else:
-            if self._rows is None:
-                self._rows = np.empty((self.size, X.shape[1]), X.dtype)
-            self._rows[slot] = X[kept]  # of rows that fall into one slot the last stays, as it would one by one
+        if len(kept):
+            self._rows = self._put(self._rows, X, kept, slot)
+            if offset is not None:
+                self._offset = self._put(self._offset, offset, kept, slot)
         self.seen += len(which)
 
-    def _add_sparse(self, X, slot):
-        filled = min(self.seen, self.size)
-        source = np.arange(max(filled, slot.max(initial=-1) + 1))
-        source[slot] = filled + np.arange(len(slot))
-        if self._rows is not None:
-            X = sp.vstack([self._rows, X], format="csr")
-        self._rows = X[source]
+    def _put(self, rows, X, kept, slot):
+        """``rows[slot] = X[kept]``; of rows that fall into one slot the last stays, as it would one by one."""
+        if sp.issparse(X):
+            source = np.arange(max(len(self), slot.max() + 1))
+            source[slot] = len(self) + np.arange(len(kept))
+            return (X[kept] if rows is None else sp.vstack([rows, X[kept]], format="csr"))[source]
+        if rows is None:
+            rows = np.empty((self.size, X.shape[1]), X.dtype)
+        rows[slot] = X[kept]
+        return rows
+
+    def draw(self, n):
+        """The next ``n`` rows, round and round, and their offsets."""
+        if self._next + n > len(self):
+            self._next = 0
+        drawn = slice(self._next, min(self._next + n, len(self)))
+        self._next = drawn.stop
+        return self._rows[drawn], None if self._offset is None else self._offset[drawn]
 
 
 def count_violators(S_pos, S_neg):
     """Count, for every positive and for every negative, the violators it is part of.
 
-    ``S_pos`` (lanes x p) and ``S_neg`` (lanes x q) are scores; a pair violates where ``S_pos - S_neg < 1``.
-    Returns the counts in the shapes of the two.
+    ``S_pos`` (p x lanes) and ``S_neg`` (q x lanes) are scores; a pair violates where ``S_neg > S_pos - 1``.
+    Returns the counts, in the type of the scores and lanes first: lanes x p and lanes x q.
     """
-    p, q = S_pos.shape[1], S_neg.shape[1]
-    bar = S_pos - 1
-    if p * q <= COMPARE_AT_MOST:
-        violates = S_neg[:, None, :] > bar[:, :, None]
-        return violates.sum(axis=2), violates.sum(axis=1)
-    # One sort of both: a positive violates with every negative behind it, a negative with every positive before it.
-    order = np.concatenate([S_neg, bar], axis=1).argsort(axis=1, kind="stable")
-    is_neg = order < q
-    negatives = is_neg.cumsum(axis=1)
-    sorted_counts = np.where(is_neg, np.arange(1, p + q + 1) - negatives, q - negatives)
-    counts = np.empty_like(sorted_counts)
-    np.put_along_axis(counts, order, sorted_counts, axis=1)
+    bar, neg = np.ascontiguousarray(S_pos.T) - 1, np.ascontiguousarray(S_neg.T)
+    lanes, p, q = len(bar), bar.shape[1], neg.shape[1]
+    if min(p, q) <= FEW_SCORES or lanes * p * q <= FEW_PAIRS:
+        violates = (neg[:, None, :] > bar[:, :, None]).view(np.int8)
+        return (violates.sum(axis, dtype=np.int32).astype(bar.dtype) for axis in (2, 1))
+    # In the order of all scores a positive violates with every negative behind its bar, a negative with every bar
+    # before it. Sorting whole numbers whose high half orders as the score and whose low half says whose score it was
+    # is much quicker than an argsort, and leaves a negative that equals a bar before it.
+    both = np.concatenate([neg, bar], axis=1, dtype=np.float32)
+    bits = both.view(np.int32)
+    bits ^= (bits >> 31) & 0x7FFFFFFF
+    keys = bits.astype(np.int64)
+    keys <<= 32
+    index = np.arange(p + q)
+    keys |= index
+    keys.sort(axis=1)
+    keys &= 0xFFFFFFFF
+    is_neg = keys < q
+    sorted_counts = is_neg * (index + (1 - q)).astype(np.int32)
+    sorted_counts -= is_neg.cumsum(axis=1, dtype=np.int32)
+    sorted_counts += q
+    keys += (p + q) * np.arange(lanes)[:, None]
+    counts = np.empty((lanes, p + q), bar.dtype)
+    counts.reshape(-1)[keys] = sorted_counts
     return counts[:, q:], counts[:, :q]
 
 
 class PairLearner:
     """The learning itself: reservoirs, steps and weights of all lanes, for rows whose ``y`` is +1 or -1."""
 
-    def __init__(self, n_features, C, buffer, update, block, dtype, rng):
+    def __init__(self, n_features, C, buffer, update, block, dtype, rng, draw=None):
         self.C = np.atleast_1d(np.asarray(C, dtype=dtype))
-        self.buffer = buffer
         self.update = update
         self.block = block if update == "gradient" else 1
+        self.draw = draw or buffer
         self.rng = rng
         self.P, self.N = Reservoir(buffer), Reservoir(buffer)
-        self.W = np.zeros((len(self.C), n_features), dtype)
+        self.W = np.zeros((n_features, len(self.C)), dtype)
         self.W_mean = self.W.copy()
         self.n_steps = 0
-        self._waiting = None
+        self._waiting, self._new = None, True
 
-    def learn(self, X, y):
-        """Learn from the rows of X in order, a block at a time; rows of an incomplete block wait for those to come."""
+    def learn(self, X, y, held_out=None, new=True):
+        """Learn from the rows of X in order, a block at a time; rows of an incomplete block wait for those to come.
+
+        ``held_out`` (rows x lanes) says which lanes must not learn from which rows. Rows that are not ``new``, because
+        they come in a second pass, are not offered to the reservoirs again.
+        """
+        if new != self._new:
+            self.end()
+            self._new = new
         uniform = self.rng.random_sample(len(y))
+        offset = None
+        if held_out is not None:  # with an infinite score on its own side, a row violates nothing
+            offset = np.where(held_out, np.inf * y[:, None], 0).astype(self.W.dtype)
+        rows = [X, y, uniform, offset]
         if self._waiting is not None:
-            X0, y0, uniform0 = self._waiting
-            X = sp.vstack([X0, X], format="csr") if sp.issparse(X) else np.concatenate([X0, X])
-            y, uniform = np.concatenate([y0, y]), np.concatenate([uniform0, uniform])
-        whole = len(y) - len(y) % self.block
+            rows = [_stack(before, now) for before, now in zip(self._waiting, rows)]
+        n = len(rows[1])
+        whole = n - n % self.block
         for i in range(0, whole, self.block):
-            rows = slice(i, i + self.block)
-            self._learn_block(X[rows], y[rows], uniform[rows])
-        self._waiting = (X[whole:].copy(), y[whole:], uniform[whole:]) if whole < len(y) else None
+            self._learn_block(*_part(rows, slice(i, i + self.block)))
+        self._waiting = _part(rows, slice(whole, n)) if whole < n else None
 
-    def result(self):
-        """This learner, or a copy that has taken the rows that still wait as a last, shorter block."""
-        if self._waiting is None:
-            return self
-        ended = copy.deepcopy(self)
-        ended._learn_block(*ended._waiting)
-        return ended
+    def end(self):
+        """Take the rows that still wait as a last, shorter block."""
+        if self._waiting is not None:
+            self._learn_block(*self._waiting)
+            self._waiting = None
+        return self
 
-    def _learn_block(self, X, y, uniform):
+    def ended(self):
+        """This learner, or a copy for which the rows that still wait were the last."""
+        return self if self._waiting is None else copy.deepcopy(self).end()
+
+    def _learn_block(self, X, y, uniform, offset):
         """The block enters the reservoirs of its classes, then is paired with the opposite ones."""
+        if X.shape[1] <= FEW_COLUMNS:
+            X = _dense(X)
         pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
-        self.P.add(X, pos, uniform)
-        self.N.add(X, neg, uniform)
+        if self._new:
+            self.P.add(X, offset, pos, uniform)
+            self.N.add(X, offset, neg, uniform)
         if self.P.seen and self.N.seen:
             if self.update == "gradient":
-                self._gradient_step(X, pos, neg)
+                self._gradient_step(X, offset, pos, neg)
             else:
                 self._sequential_step(X, y)
         # An average over all steps in which step t weighs as t^3: the last half has 94 % of it (Shamir, Zhang 2013).
         self.n_steps += 1
         self.W_mean += (self.W - self.W_mean) * (4 / (self.n_steps + 3))
 
-    def _gradient_step(self, X, pos, neg):
-        """``W += C_t/2 * (sum of y * (x - b) over the violators)``, with ``W`` the same for the whole block.
-
-        A row enters that sum as often as it violates, so counts are all that is needed.
-        """
-        S = score(self.W, X)
-        weight = np.empty_like(S)
-        step = np.zeros_like(self.W)
+    def _gradient_step(self, X, offset, pos, neg):
+        """``W += C_t/2 * (sum of p - n over the violators)``, with ``W`` the same for the whole block."""
+        step = 0
         if len(pos):
-            N = self.N.rows
-            row, col = count_violators(S[:, pos], score(self.W, N))
-            weight[:, pos] = self._half_C_t(self.N) * row
-            step -= weighted_sum(self._half_C_t(self.N) * col, N)
+            N = self.N.draw(self.draw)
+            step += self.N.seen / N[0].shape[0] * self._sum_violators(_part((X, offset), pos), N)
         if len(neg):
-            P = self.P.rows
-            col, row = count_violators(score(self.W, P), S[:, neg])
-            weight[:, neg] = -self._half_C_t(self.P) * row
-            step += weighted_sum(self._half_C_t(self.P) * col, P)
-        step += weighted_sum(weight, X)
-        self.W += step
+            P = self.P.draw(self.draw)
+            step += self.P.seen / P[0].shape[0] * self._sum_violators(P, _part((X, offset), neg))
+        self.W += self.C / 2 * step
+
+    def _sum_violators(self, positives, negatives):
+        """The sum of ``p - n`` over the violators of each lane: a row enters as often as it violates, so counts do."""
+        (P, offset_P), (N, offset_N) = positives, negatives
+        S_P, S_N = P @ self.W, N @ self.W
+        if offset_P is not None:
+            S_P += offset_P
+            S_N += offset_N
+        row, col = count_violators(S_P, S_N)
+        return P.T @ row.T - N.T @ col.T
 
     def _sequential_step(self, X, y):
         """For each ``b`` in B, in order: ``w += tau * y * (x - b)``, ``tau = min(C_t/2, loss / |x - b|^2)``.
@@ -166,9 +211,9 @@ class PairLearner:
         With the Gram matrix of the differences at hand, a step on one pair moves the margins of all others at once.
         """
         B = self.N if y[0] > 0 else self.P
-        D = y[0] * (dense(X) - dense(B.rows))
+        D = y[0] * (_dense(X) - _dense(B.rows))
         gram = D @ D.T
-        for w, half_C_t in zip(self.W, self._half_C_t(B)[:, 0]):
+        for w, half_C_t in zip(self.W.T, self.C * (B.seen / len(B) / 2)):
             margin = D @ w
             tau = np.zeros_like(margin)
             for k, squared_norm in enumerate(gram.diagonal()):
@@ -178,22 +223,19 @@ class PairLearner:
                     margin += tau[k] * gram[k]
             w += tau @ D
 
-    def _half_C_t(self, B):
-        return self.C[:, None] * (0.5 * max(1.0, B.seen / self.buffer))
 
-
-def score(W, X):
-    """``W @ X.T``, lanes x rows, as a dense array."""
-    return np.ascontiguousarray((X @ W.T).T) if sp.issparse(X) else W @ X.T
-
-
-def weighted_sum(weight, X):
-    """``weight @ X``, lanes x features, as a dense array."""
-    return (X.T @ weight.T).T if sp.issparse(X) else weight @ X
-
-
-def dense(X):
+def _dense(X):
     return X.toarray() if sp.issparse(X) else X
+
+
+def _part(arrays, rows):
+    return [None if A is None else A[rows] for A in arrays]
+
+
+def _stack(A, B):
+    if A is None:
+        return None
+    return sp.vstack([A, B], format="csr") if sp.issparse(A) else np.concatenate([A, B])
 
 
 class OnlineAUC(ClassifierMixin, BaseEstimator):
@@ -275,14 +317,14 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
             self._learner = PairLearner(X.shape[1], self.C, self.buffer, self.update, self.block, X.dtype, rng)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y holds the label {unknown[0]!r}, expected one of {self.classes_.tolist()}")
+            raise ValueError(f"y holds the label {unknown[0]}, expected one of {self.classes_.tolist()}")
         signs = np.where(y == self.classes_[1], 1, -1)
         X = X.astype(self._learner.W.dtype, copy=False)
-        for _ in range(passes):
-            self._learner.learn(X, signs)
-        learner = self._learner.result()
-        self.coef_ = (learner.W_mean if self.average else learner.W).copy()
-        means = [score(self.coef_, B.rows).mean() for B in (learner.P, learner.N) if B.seen]
+        for i in range(passes):
+            self._learner.learn(X, signs, new=i == 0)
+        learner = self._learner.ended()
+        self.coef_ = (learner.W_mean if self.average else learner.W).T.copy()
+        means = [(B.rows @ self.coef_[0]).mean() for B in (learner.P, learner.N) if B.seen]
         self.intercept_ = np.array([-np.mean(means)], self.coef_.dtype)
         return self
 
@@ -290,7 +332,7 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
         """Scores of the rows of X: the higher, the likelier the second class."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return score(self.coef_, X)[0] + self.intercept_[0]
+        return X @ self.coef_[0] + self.intercept_[0]
 
     def predict(self, X):
         """The second class where the score is above 0, the first elsewhere."""
