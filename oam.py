@@ -22,6 +22,7 @@ from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -35,6 +36,11 @@ FEW_PAIRS = 30_000
 
 # A block of sparse rows with at most so many columns is quicker to learn from when dense.
 FEW_COLUMNS = 2_000
+
+# The choice among lanes.
+STEP_SIZES = (200.0, 2_500.0, 30_000.0)
+INNER_FOLDS = 3
+SHARPNESS = 0.25  # from 0.1 to 1 it makes no difference
 
 
 class Reservoir:
@@ -57,24 +63,25 @@ class Reservoir:
     def add(self, X, offset, which, uniform):
         """Offer the rows ``X[which]`` in order; ``uniform``, in [0, 1) for each row of X, decides their slots."""
         t = np.arange(self.seen + 1, self.seen + len(which) + 1)
-        slot = np.where(t <= self.size, t - 1, (uniform[which] * t).astype(np.intp))
-        kept = which[slot < self.size]
-        slot = slot[slot < self.size]
-        if len(kept):
-            self._rows = self._put(self._rows, X, kept, slot)
-            if offset is not None:
-                self._offset = self._put(self._offset, offset, kept, slot)
         self.seen += len(which)
+        slot = np.where(t <= self.size, t - 1, (uniform[which] * t).astype(np.intp))
+        stays = slot < self.size
+        if stays.any():
+            which, slot = which[stays], slot[stays]
+            self._rows = self._put(self._rows, X, which, slot)
+            if offset is not None:
+                self._offset = self._put(self._offset, offset, which, slot)
 
-    def _put(self, rows, X, kept, slot):
-        """``rows[slot] = X[kept]``; of rows that fall into one slot the last stays, as it would one by one."""
+    def _put(self, rows, X, which, slot):
+        """``rows[slot] = X[which]``; of rows that fall into one slot the last stays, as it would one by one."""
         if sp.issparse(X):
-            source = np.arange(max(len(self), slot.max() + 1))
-            source[slot] = len(self) + np.arange(len(kept))
-            return (X[kept] if rows is None else sp.vstack([rows, X[kept]], format="csr"))[source]
+            n_before = 0 if rows is None else rows.shape[0]
+            source = np.arange(max(n_before, slot.max() + 1))
+            source[slot] = n_before + np.arange(len(which))
+            return (X[which] if rows is None else sp.vstack([rows, X[which]], format="csr"))[source]
         if rows is None:
             rows = np.empty((self.size, X.shape[1]), X.dtype)
-        rows[slot] = X[kept]
+        rows[slot] = X[which]
         return rows
 
     def draw(self, n):
@@ -171,10 +178,12 @@ class PairLearner:
         """The block enters the reservoirs of its classes, then is paired with the opposite ones."""
         if X.shape[1] <= FEW_COLUMNS:
             X = _dense(X)
-        pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+        is_pos = y > 0
+        (pos,), (neg,) = is_pos.nonzero(), (~is_pos).nonzero()
         if self._new:
-            self.P.add(X, offset, pos, uniform)
-            self.N.add(X, offset, neg, uniform)
+            for B, which in (self.P, pos), (self.N, neg):
+                if len(which):
+                    B.add(X, offset, which, uniform)
         if self.P.seen and self.N.seen:
             if self.update == "gradient":
                 self._gradient_step(X, offset, pos, neg)
@@ -363,3 +372,103 @@ def two_classes(y):
     if len(classes) < 2:
         raise ValueError(f"The labels hold {len(classes)} class, expected 2")
     return classes
+
+
+class Ranker:
+    """A mean of linear rankers on several sets of features, each weighing by how well it ranks rows it has not seen.
+
+    A set is learned from in one go of many lanes: every step size times every inner fold, whose rows that lane holds
+    out. The score is linear in the features, so all lanes of a set end in one vector of weights.
+
+    A step size is the length of the way that all steps together may go if every pair violates and the rows lie at a
+    mean squared distance of 1 from their mean: ``C = step size / (pairs * passes)``. So one grid suits all data.
+
+    Attributes
+    ----------
+    weights_ : list of the weights of each set of features
+    shares_ : list of the share of each set in the mean, by step size
+    done_ : float, the share of the planned rows that was learned from before ``stop`` said so
+    """
+
+    def __init__(self, visits, rng, *, step_sizes=STEP_SIZES, buffer=2000, draw=128, block=128):
+        self.visits = visits
+        self.rng = rng
+        self.step_sizes = step_sizes
+        self.buffer = buffer
+        self.draw = draw
+        self.block = block
+
+    def fit(self, feature_sets, y, stop=lambda: False):
+        """Learn from ``(F, rows)`` pairs: features of the rows ``y[rows]``, in random order, for each set in turn.
+
+        ``stop`` is asked now and then whether to make an end; something is always learned first.
+        """
+        fold = self._inner_folds(y)
+        lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
+        ways, aucs, learned, planned = [], [], 0, 0
+        for F, rows in feature_sets:
+            visits = max(self.visits, len(rows))
+            W, visited = self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits, stop)
+            way, auc = self._judge(F, y[rows], fold[rows], W, lane_fold)
+            ways.append(way)
+            aucs.append(auc)
+            learned, planned = learned + visited, planned + visits
+            if stop():
+                break
+        self.done_ = learned / planned
+        self.shares_ = soft_choice(np.array(aucs), np.count_nonzero(y > 0))
+        self.weights_ = [way @ share.astype(way.dtype) for way, share in zip(ways, self.shares_)]
+        return self
+
+    def score(self, feature_sets):
+        """Scores of rows, given their features in each set."""
+        return sum(F @ w for F, w in zip(feature_sets, self.weights_))
+
+    def _inner_folds(self, y):
+        """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
+        n_folds = min(INNER_FOLDS, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+        fold = np.full(len(y), -1)
+        if n_folds > 1:
+            for sign in (1, -1):
+                rows = self.rng.permutation(np.flatnonzero(y == sign))
+                fold[rows] = np.arange(len(rows)) % n_folds
+        return fold
+
+    def _learn(self, F, y, fold, lane_step, lane_fold, visits, stop):
+        """Weights, one column a lane, and the number of rows learned from."""
+        held_out = (fold[:, None] == lane_fold) & (lane_fold >= 0)
+        n_pos = np.count_nonzero(y > 0)
+        pairs = n_pos * (len(y) - n_pos) * (1 - held_out.mean(axis=0)) ** 2
+        C = lane_step / (pairs * visits / len(y))
+        learner = PairLearner(F.shape[1], C, self.buffer, "gradient", self.block, F.dtype, self.rng, self.draw)
+        visited, chunk = 0, 16 * self.block
+        while visited < visits and not (visited and stop()):
+            start = visited % len(y)
+            rows = slice(start, min(start + chunk, len(y), start + visits - visited))
+            learner.learn(F[rows], y[rows], held_out[rows], new=visited < len(y))
+            visited += rows.stop - rows.start
+        return learner.end().W_mean, visited
+
+    def _judge(self, F, y, fold, W, lane_fold):
+        """For every step size: weights that give standardised scores, a mean over the folds, and the AUC held out."""
+        way, auc = 0, 0
+        for k in np.unique(lane_fold):
+            S = F[fold == k] @ W[:, lane_fold == k]
+            way += W[:, lane_fold == k] / np.maximum(S.std(axis=0), np.finfo(S.dtype).tiny)
+            auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
+        return way, auc / len(np.unique(lane_fold))
+
+
+def soft_choice(aucs, n_pos):
+    """Shares that fall off with the distance from the best AUC, measured in its standard error; their sum is 1."""
+    best = aucs.max()
+    noise = np.sqrt(max(best * (1 - best), 1e-6) / n_pos)
+    shares = np.exp((aucs - best) / (SHARPNESS * noise))
+    return shares / shares.sum()
+
+
+def auc_of_columns(S, y):
+    """The AUC of each column of scores, by ranks; ties count half."""
+    n_pos = np.count_nonzero(y > 0)
+    ranks = rankdata(S, axis=0)[y > 0].sum(axis=0)
+    return (ranks - n_pos * (n_pos + 1) / 2) / (n_pos * (len(y) - n_pos))

@@ -9,29 +9,46 @@ Whatever is wrong with a file is an `InputError` that says in one line what was 
 import bz2
 import csv
 import gzip
+import warnings
 import zlib
 from dataclasses import dataclass, field
-from operator import contains
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
+RANK_KNOTS = 201  # quantiles by which ranks are found
+RIDGE = np.float32(3e-4)  # keeps nearly equal landmarks from blowing up
+CHUNK = 512  # rows whose similarities are computed at a time, few enough to stay in the cache
+FARTHEST = 1e6  # how many times the range of the training rows another row may lie away from them
 
 
 class InputError(ValueError):
     """The user's input cannot be used; the message is one line for the user."""
 
+    def __init__(self, message):
+        super().__init__(" ".join(message.split()))
+
 
 @dataclass
 class Data:
-    """Rows and labels as they stand in a file; ``categories`` maps each text column of a CSV file to its values."""
+    """Rows and labels as they stand in a file, and what a test file must share with it.
+
+    ``names`` are the features' names in the header of a CSV file, if it has one, ``categories`` maps its text columns
+    to their values; ``first_index`` is where a LIBSVM file begins to count its features.
+    """
 
     X: "np.ndarray | sp.csr_array"
     y: np.ndarray
+    names: "list | None" = None
     categories: dict = field(default_factory=dict)
+    first_index: "int | None" = None
 
 
 def load(path, x_names=("x_tr",), y_names=("y_tr",), label=None, like=None):
@@ -41,15 +58,14 @@ def load(path, x_names=("x_tr",), y_names=("y_tr",), label=None, like=None):
     column of a CSV file. ``like`` is the `Data` that this file's columns must match.
     """
     path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a directory, expected a data file")
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty, expected a data file")
-    endings = [s.lower() for s in path.suffixes]
-    ending = endings[-2] if endings[-1:] in ([".gz"], [".bz2"]) and len(endings) > 1 else "".join(endings[-1:])
+    ending = Path(path.stem if path.suffix.lower() in OPENERS else path.name).suffix.lower()
     try:
+        if path.is_dir():
+            raise InputError(f"{path} is a directory, expected a data file")
+        if not path.exists():
+            raise InputError(f"{path}: no such file")
+        if path.stat().st_size == 0:
+            raise InputError(f"{path} is empty, expected a data file")
         if ending == ".csv":
             data = _load_csv(path, label, like)
         elif ending in (".svm", ".libsvm", ".txt"):
@@ -59,13 +75,17 @@ def load(path, x_names=("x_tr",), y_names=("y_tr",), label=None, like=None):
         else:
             data = _load_mat(path, x_names, y_names)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {_one_line(error)}") from error
+        raise InputError(f"{path} cannot be read: {_reason(error)}") from error
     _check(path, data, like)
     return data
 
 
-def _one_line(error):
-    return " ".join(str(error).split()) or type(error).__name__
+def _reason(error):
+    return str(error) or type(error).__name__
+
+
+def _listing(items, most=20):
+    return ", ".join(map(str, items[:most])) + (", ..." if len(items) > most else "")
 
 
 def _pick(path, available, names):
@@ -73,7 +93,7 @@ def _pick(path, available, names):
     for name in names:
         if name in available:
             return name
-    held = ", ".join(sorted(available)) or "no variables"
+    held = _listing(sorted(available)) or "no variables"
     raise InputError(
         f"{path} holds {held}; expected {' or '.join(names)} (--x-name and --y-name choose other variables)"
     )
@@ -81,6 +101,7 @@ def _pick(path, available, names):
 
 def _load_mat(path, x_names, y_names):
     from scipy.io import loadmat, whosmat
+    from scipy.io.matlab import MatReadWarning
 
     with path.open("rb") as file:
         head = file.read(20)
@@ -89,13 +110,15 @@ def _load_mat(path, x_names, y_names):
     try:
         available = [name for name, _, _ in whosmat(path, appendmat=False)]
     except Exception as error:  # SciPy's reader raises nearly anything on a damaged file
-        raise InputError(f"{path} is not a MATLAB file, or is damaged: {_one_line(error)}") from error
+        raise InputError(f"{path} is not a MATLAB file, or is damaged: {_reason(error)}") from error
     names = [_pick(path, available, x_names), _pick(path, available, y_names)]
     try:
-        variables = loadmat(path, appendmat=False, variable_names=names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", MatReadWarning)  # such as that a variable is there twice
+            variables = loadmat(path, appendmat=False, variable_names=names)
         return Data(*(variables[name] for name in names))
     except Exception as error:
-        raise InputError(f"{path} is damaged or cut short: {_one_line(error)}") from error
+        raise InputError(f"{path} is damaged or cut short: {_reason(error)}") from error
 
 
 def _load_hdf5(path, x_names, y_names):
@@ -113,7 +136,7 @@ def _load_hdf5(path, x_names, y_names):
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path} is damaged or cut short: {_one_line(error)}") from error
+        raise InputError(f"{path} is damaged or cut short: {_reason(error)}") from error
 
 
 def _from_hdf5(node):
@@ -123,44 +146,59 @@ def _from_hdf5(node):
         return sp.csc_array((data, indices, indptr), shape=(int(node.attrs["MATLAB_sparse"]), len(indptr) - 1))
     if node.attrs.get("MATLAB_empty", 0):
         return np.empty(tuple(int(n) for n in node[()]))
-    return np.asarray(node[()]).T if hasattr(node, "shape") else np.empty((), object)
+    if not hasattr(node, "dtype"):
+        return np.empty((), object)  # a struct
+    if node.dtype.names == ("real", "imag"):
+        return np.empty(node.shape, complex)
+    A = np.asarray(node[()]).T
+    is_text = node.attrs.get("MATLAB_class") == b"char"
+    return np.ascontiguousarray(A, np.uint32).view("U1") if is_text else A
 
 
 def _load_npz(path, x_names, y_names):
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return Data(*(file[_pick(path, file.files, names)] for names in (x_names, y_names)))
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{path} is not a .npz file of plain arrays, or is damaged: {_one_line(error)}") from error
+        raise InputError(f"{path} is not a .npz file of plain arrays, or is damaged: {_reason(error)}") from error
 
 
 def _load_libsvm(path, like):
     from sklearn.datasets import load_svmlight_file
 
     try:
-        X, y = load_svmlight_file(str(path))
+        X, y = load_svmlight_file(str(path), zero_based=True)
     except (ValueError, OverflowError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not LIBSVM text: {_one_line(error)}") from error
-    if like is not None and X.shape[1] < like.X.shape[1]:  # the last features may be zero in every row of this file
-        X.resize(X.shape[0], like.X.shape[1])
-    return Data(X, y)
+        raise InputError(f"{path} is not LIBSVM text: {_reason(error)}") from error
+    first = int(0 not in X.indices)
+    if like is not None:
+        if like.first_index is not None:
+            if first < like.first_index:
+                raise InputError(f"{path} counts its features from 0, expected from 1 as in the training file")
+            first = like.first_index
+        X.resize(X.shape[0], max(X.shape[1], like.X.shape[1] + first))  # the last may be zero in all rows of this file
+    return Data(X[:, first:], y, first_index=first)
 
 
 def _load_csv(path, label, like):
     """Numbers stay numbers; a column that holds any text becomes one column of 0 and 1 for each of its values."""
-    header, rows = _read_csv(path)
-    width = len(rows[0]) if rows else len(header)
-    for number, row in enumerate(rows, start=1 if header is None else 2):
-        if len(row) != width:
-            raise InputError(f"{path}: row {number} has {len(row)} cells, expected {width} as in the first row")
-    target = _label_column(path, header, width, label)
-    columns = list(zip(*rows)) or [()] * width
+    rows = _read_csv(path)
+    if len(rows[0]) < 2:
+        raise InputError(f"{path} has a single column, expected features and a label with commas between them")
+    names, target = _header(path, rows, label, like)
+    columns = list(zip(*rows[names is not None :])) or [()] * len(rows[0])
     cells = columns.pop(target)
     y = _numbers(cells)
     if y is None:
-        y = np.array([cell.strip() for cell in cells])
+        y = np.array(cells)
+    if names is not None:
+        del names[target]
+        if like is not None and like.names not in (None, names):
+            raise InputError(
+                f"{path}: the features are {_listing(names)}, expected {_listing(like.names)} as in the training file"
+            )
     categories = {} if like is None else like.categories
     parts = []
     for j, column in enumerate(columns):
@@ -172,39 +210,43 @@ def _load_csv(path, label, like):
             parts.append(_indicators(column, values))
         else:
             raise InputError(f"{path}: feature {j + 1} holds text, expected numbers as in the training file")
-    X = sp.hstack(parts, format="csr") if categories else np.hstack(parts or [np.empty((len(rows), 0))])
+    X = sp.hstack(parts, format="csr") if categories else np.hstack(parts)
     if categories and X.nnz > X.shape[0] * X.shape[1] / 10:
         X = X.toarray()
-    return Data(X, y, categories)
+    return Data(X, y, names, categories)
 
 
 def _read_csv(path):
-    """The header, or None if there is none, and the rows below it.
-
-    A first row without a number is a header, unless each of its cells stands again further down in its column.
-    """
-    opener = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    """The rows, as lists of equally many cells; empty lines are skipped."""
     try:
-        with opener(path, "rt", newline="", encoding="utf-8-sig") as file:
+        with OPENERS.get(path.suffix.lower(), open)(path, "rt", newline="", encoding="utf-8-sig") as file:
             rows = [row for row in csv.reader(file, strict=True) if row]
     except (csv.Error, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not CSV text in UTF-8: {_one_line(error)}") from error
+        raise InputError(f"{path} is not CSV text in UTF-8: {_reason(error)}") from error
     if not rows:
         raise InputError(f"{path} has no rows, expected at least two")
-    first, below = rows[0], rows[1:]
-    if any(_is_number(cell) for cell in first) or all(map(contains, zip(*below), first)):
-        return None, rows
-    return [cell.strip() for cell in first], below
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise InputError(f"{path}: row {number} has {len(row)} cells, expected {len(rows[0])} as in the first row")
+    return rows
 
 
-def _label_column(path, header, width, label):
-    if label is None:
-        return width - 1
-    if header is None:
-        raise InputError(f"{path} has no header row, so --label {label} names no column of it")
-    if label not in header:
-        raise InputError(f"{path} has no column {label!r}; its columns are {', '.join(header)}")
-    return header.index(label)
+def _header(path, rows, label, like):
+    """The names in the first row, or None if it is no header, and the position of the label.
+
+    A first row is a header if ``label`` is in it, or if what stands in the label's place is neither a number nor a
+    label of another row.
+    """
+    first = [cell.strip() for cell in rows[0]]
+    if label is not None:
+        if label not in first:
+            raise InputError(f"{path} has no column {label!r}; its first row is {_listing(first)}")
+        return first, first.index(label)
+    labels = {row[-1].strip() for row in rows[1:]}
+    if like is not None:
+        labels.update(map(str, np.unique(like.y)))
+    is_label = _is_number(first[-1]) or _is_missing(first[-1]) or first[-1] in labels
+    return None if is_label else first, len(first) - 1
 
 
 def _is_missing(cell):
@@ -222,11 +264,7 @@ def _is_number(cell):
 def _numbers(cells):
     """The cells as an array of numbers, NaN where they are missing, or None if some are text."""
     try:
-        return np.array(cells, str).astype(float)
-    except ValueError:
-        pass
-    try:
-        return np.array(["nan" if _is_missing(cell) else cell for cell in cells], str).astype(float)
+        return np.array([np.nan if _is_missing(cell) else float(cell) for cell in cells])
     except ValueError:
         return None
 
@@ -250,20 +288,31 @@ def _check(path, data, like):
         raise InputError(f"{path}: x has {X.ndim} dimensions, expected 2 (rows x features)")
     if 0 in X.shape:
         raise InputError(f"{path}: x is {_size(X)}, expected at least one row and one feature")
-    if y.dtype.kind not in ("buifU" if path.name.lower().find(".csv") > 0 else "buif"):
-        raise InputError(f"{path}: y is not numeric, expected one number a row")
+    if y.dtype.kind not in "buifU":
+        raise InputError(f"{path}: y holds neither numbers nor text, expected one label a row")
     if y.ndim > 2 or (y.ndim == 2 and 1 not in y.shape):
         raise InputError(f"{path}: y is {_size(y)}, expected one label for each of the {X.shape[0]} rows of x")
-    y = y.ravel()
+    y = np.char.strip(y.ravel()) if y.dtype.kind == "U" else y.ravel()
     if len(y) != X.shape[0]:
         hint = "; x seems to be transposed" if len(y) == X.shape[1] else ""
         raise InputError(f"{path}: x has {X.shape[0]} rows and y has {len(y)} labels, expected as many{hint}")
-    missing = sum(map(_is_missing, y)) if y.dtype.kind == "U" else np.count_nonzero(y != y)
+    missing = sum(map(_is_missing, y)) if y.dtype.kind == "U" else np.count_nonzero(~np.isfinite(y))
     if missing:
-        raise InputError(f"{path}: {missing} of {len(y)} labels are missing, expected a label for every row")
+        raise InputError(
+            f"{path}: {missing} of {len(y)} labels are missing or infinite, expected a label for every row"
+        )
     if like is not None and X.shape[1] != like.X.shape[1]:
         raise InputError(f"{path} has {X.shape[1]} features, expected {like.X.shape[1]} as in the training file")
-    data.X = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X)
+    if sp.issparse(X):
+        try:
+            X.check_format()
+        except ValueError as error:
+            raise InputError(f"{path} is damaged: {_reason(error)}") from error
+        X = sp.csr_array(X)
+        X.eliminate_zeros()
+    if like is not None and sp.issparse(X) != sp.issparse(like.X):
+        X = X.toarray() if sp.issparse(X) else sp.csr_array(_as_float(X))
+    data.X = X if sp.issparse(X) else np.ascontiguousarray(X)
     data.y = y
 
 
@@ -277,29 +326,29 @@ def find_classes(y, positive=None):
     if len(values) == 1:
         raise InputError(f"all {len(y)} labels are {show(values[0])}, expected two classes")
     if len(values) > 2:
-        some = ", ".join(show(v) for v in values[:5]) + (", ..." if len(values) > 5 else "")
+        some = _listing([show(v) for v in values], most=5)
         raise InputError(f"the labels take {len(values)} values ({some}), expected two classes")
     if positive is None:
         return values if counts[1] <= counts[0] else values[::-1]
-    for order in (values, values[::-1]):
-        if positive == show(order[1]) or (
-            _is_number(positive) and values.dtype.kind != "U" and float(positive) == order[1]
-        ):
-            return order
+    same = [show(value) == positive for value in values]
+    if not any(same) and values.dtype.kind != "U" and _is_number(positive):
+        same = [value == float(positive) for value in values]
+    if any(same):
+        return values if same[1] else values[::-1]
     raise InputError(f"--positive {positive} is none of the labels, which are {show(values[0])} and {show(values[1])}")
 
 
 def signs(y, classes):
     """+1 where a label is the second of ``classes``, -1 where it is the first."""
-    strange = [v for v in np.unique(y) if v not in classes]
+    strange = set(y.tolist()).difference(classes.tolist())
     if strange:
-        raise InputError(f"the label {show(strange[0])} is not one of {show(classes[0])} and {show(classes[1])}")
+        raise InputError(f"the label {show(min(strange))} is not one of {show(classes[0])} and {show(classes[1])}")
     return np.where(y == classes[1], 1, -1)
 
 
 def show(label):
     """A label as a person would write it: 1 rather than 1.0."""
-    return f"{label:g}" if isinstance(label, np.floating) else str(label)
+    return str(label).removesuffix(".0")
 
 
 class Preprocessor:
@@ -322,7 +371,7 @@ class Preprocessor:
         self.mean_, missing = _column_means(X)
         if missing:
             X = _fill(X, self.mean_)
-        low, high = (A.toarray().ravel() if sp.issparse(A) else A for A in (X.min(axis=0), X.max(axis=0)))
+        low, high = _extremes(X)
         varying = np.flatnonzero(low < high)
         if not len(varying):
             raise InputError("no feature varies over the training rows, expected at least one to learn from")
@@ -332,13 +381,21 @@ class Preprocessor:
             "duplicated": len(varying) - len(self.kept_),
             "missing": missing,
         }
+        extremes = np.stack([low, high])[:, self.kept_].astype(np.float64)
+        self.unit_ = _unit(extremes)
         scaler = MaxAbsScaler() if sp.issparse(X) else MinMaxScaler()
-        self.scaler_ = scaler.fit(np.stack([low, high])[:, self.kept_])  # the extremes are all it learns from
+        self.scaler_ = scaler.fit(extremes * self.unit_)  # the extremes are all it learns from
         self.n_features_out_ = len(self.kept_) + 1
         return self
 
     def transform(self, X):
-        X = self.scaler_.transform(self._select(_fill(_as_float(X), self.mean_)))
+        X = self._select(_fill(_as_float(X), self.mean_))
+        with np.errstate(over="ignore"):
+            if (self.unit_ != 1).any():
+                X = X.multiply(self.unit_).tocsr() if sp.issparse(X) else X * self.unit_
+                np.clip(_cells(X), -1e300, 1e300, out=_cells(X))
+            X = self.scaler_.transform(X)
+        np.clip(_cells(X), -FARTHEST, FARTHEST, out=_cells(X))
         if sp.issparse(X):
             return sp.hstack([X, np.ones((X.shape[0], 1))], format="csr", dtype=np.float32)
         Z = np.ones((X.shape[0], self.n_features_out_), np.float32)
@@ -350,26 +407,45 @@ class Preprocessor:
 
 
 def _as_float(X):
-    """Small types become float32, which holds them exactly, all others float64: differences of integers would wrap."""
-    return X.astype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64, copy=False)
+    """Types of one byte become float32, which scales them well enough, all others float64."""
+    with np.errstate(over="ignore"):
+        return X.astype(np.float32 if X.dtype.itemsize == 1 else np.float64, copy=False)
 
 
 def _cells(X):
     return X.data if sp.issparse(X) else X
 
 
+def _extremes(X):
+    """The least and the greatest cell of each column, NaN aside."""
+    if sp.issparse(X):
+        return X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
+    return np.fmin.reduce(X), np.fmax.reduce(X)
+
+
+def _unit(extremes):
+    """Powers of two for columns so large that their range overflows, or so small that a scaler takes it for none."""
+    largest = np.abs(extremes).max(axis=0)
+    exponent = np.where((largest < 1e300) & (largest > 1e-10), 0, np.frexp(largest)[1])
+    return np.ldexp(1.0, np.minimum(-exponent, 1023))
+
+
 def _column_means(X):
     """Means over the finite cells of each column, 0 where there are none, and the number of other cells."""
-    mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     if np.isfinite(mean).all():
         return mean, 0
-    finite = X.copy()
+    known = X.copy()
     bad = ~np.isfinite(_cells(X))
-    _cells(finite)[bad] = 0
+    _cells(known)[bad] = np.nan
+    low, high = _extremes(known)
+    _cells(known)[bad] = 0
     n_bad = bad.sum(axis=0) if not sp.issparse(X) else np.bincount(X.indices[bad], minlength=X.shape[1])
     n_known = np.maximum(X.shape[0] - n_bad, 1)
-    share = finite.multiply(1 / n_known) if sp.issparse(X) else finite / n_known  # divided first, lest the sum overflow
-    return np.asarray(share.sum(axis=0, dtype=np.float64)).ravel(), int(n_bad.sum())
+    share = known.multiply(1 / n_known) if sp.issparse(X) else known / n_known  # divided first, lest the sum overflow
+    mean = np.asarray(share.sum(axis=0, dtype=np.float64)).ravel()
+    return np.nan_to_num(np.clip(mean, low, high)), int(n_bad.sum())  # clipped, lest rounding make a constant vary
 
 
 def _fill(X, mean):
@@ -389,9 +465,8 @@ def _first_of_equals(X, columns, summary):
     """
     by_summary = {}
     for k, j in enumerate(columns):
-        by_summary.setdefault(summary[j].tobytes(), []).append(k)
-    if sp.issparse(X):
-        X = X.tocsc()
+        by_summary.setdefault((summary[j] + 0.0).tobytes(), []).append(k)
+    X = X.tocsc() if sp.issparse(X) else X
     first = []
     for group in by_summary.values():
         by_content = {_column_bytes(X, columns[k]) if len(group) > 1 else b"": k for k in reversed(group)}
@@ -403,4 +478,214 @@ def _column_bytes(X, j):
     if sp.issparse(X):
         cells = slice(*X.indptr[j : j + 2])
         return X.indices[cells].tobytes() + X.data[cells].tobytes()
-    return X[:, j].tobytes()
+    return (X[:, j] + 0.0).tobytes()  # no -0.0
+
+
+class Columns:
+    """Dense columns in three versions: scaled as they come, standardised, and as ranks.
+
+    Columns of two values are -1 and +1 in the last two: standardising would let the rarest speak the loudest.
+    """
+
+    def fit(self, Z):
+        low, high = Z.min(axis=0), Z.max(axis=0)
+        self.varying_ = np.flatnonzero(low < high)
+        Z, self.low_ = Z[:, self.varying_], low[self.varying_]
+        self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
+        many = Z[:, self.many_]
+        self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
+        self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)]
+        return self
+
+    @staticmethod
+    def _fit_ranks(column):
+        """Quantiles of a sorted column and the middle rank of each, so scaled that ranks have mean 0 and variance 1."""
+        at = np.linspace(0, len(column) - 1, RANK_KNOTS).round().astype(int)
+        knots = np.unique(column[at])
+        rank = (column.searchsorted(knots, "left") + column.searchsorted(knots, "right")) / (2 * len(column))
+        return knots, (rank - 0.5) * np.sqrt(12)
+
+    def scaled(self, Z):
+        return Z
+
+    def standard(self, Z):
+        return self._transform(Z, lambda many: np.clip((many - self.mean_) / self.sd_, -6, 6))
+
+    def rank(self, Z):
+        return self._transform(
+            Z, lambda many: np.column_stack([np.interp(column, *knots) for column, knots in zip(many.T, self.knots_)])
+        )
+
+    def _transform(self, Z, transform_many):
+        Z = Z[:, self.varying_]
+        out = np.where(Z > self.low_, np.float32(1), np.float32(-1))
+        if len(self.many_):
+            out[:, self.many_] = transform_many(Z[:, self.many_])
+        return out
+
+
+class SparseColumns:
+    """Sparse columns in two versions: scaled as they come, and with rare columns weighing more and rows of length 1."""
+
+    def fit(self, Z):
+        self.weights_ = TfidfTransformer().fit(Z[:, :-1])
+        return self
+
+    def scaled(self, Z):
+        return Z
+
+    def tfidf(self, Z):
+        return sp.csr_array(self.weights_.transform(Z[:, :-1]))
+
+
+class Features:
+    """Several feature maps of the same scaled rows.
+
+    Parameters
+    ----------
+    columns : `Columns` or `SparseColumns`, the versions that the maps ask for
+    maps : list of maps
+    """
+
+    def __init__(self, columns, maps):
+        self.columns = columns
+        self.maps = maps
+
+    def fit_transform(self, Z, sample, rng):
+        """Fit the maps in turn and yield for each the features of its rows and the numbers of those rows.
+
+        Maps with landmarks are fitted on the rows ``sample`` of Z, linear ones on all.
+        """
+        self.columns.fit(Z)
+        every = np.arange(Z.shape[0])
+        whole = _Views(self.columns, Z)
+        part = whole if len(sample) == len(every) else _Views(self.columns, Z[sample])
+        for a_map in self.maps:
+            views, rows = (part, sample) if isinstance(a_map, LandmarkMap) else (whole, every)
+            yield a_map.fit(views, rng).transform(views), rows
+
+    def transform(self, Z):
+        """Yield the features of Z for each map."""
+        views = _Views(self.columns, Z)
+        for a_map in self.maps:
+            yield a_map.transform(views)
+
+
+class _Views(dict):
+    """The same rows in several versions, each made when it is first asked for."""
+
+    def __init__(self, columns, Z):
+        super().__init__()
+        self.columns, self.Z = columns, Z
+
+    def __missing__(self, version):
+        self[version] = getattr(self.columns, version)(self.Z)
+        return self[version]
+
+
+class LinearMap:
+    """The columns themselves, so scaled that the mean squared distance of a row from the mean row is 1."""
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    def fit(self, views, rng):
+        F = self._columns(views)
+        squares = F.multiply(F) if sp.issparse(F) else F * F
+        variance = squares.mean(axis=0, dtype=np.float64) - F.mean(axis=0, dtype=np.float64) ** 2
+        self.scale_ = np.float32(1 / np.sqrt(max(variance.sum(), 1e-12)))
+        return self
+
+    def transform(self, views):
+        return self._columns(views) * self.scale_
+
+    def _columns(self, views):
+        parts = [views[version] for version in self.versions]
+        return np.hstack(parts) if len(parts) > 1 else parts[0]
+
+
+class LandmarkMap:
+    """Similarities to some training rows, the landmarks, turned into features whose products are the similarities.
+
+        k(x, c)  = mean over terms and their widths of  exp(-(|x - c| / (width * median |x - c|)) ** power)
+        features = k(x, landmarks) @ inv(L).T,   where  L @ L.T = k(landmarks, landmarks) + ridge
+
+    A term is (version, distance, power, widths). The landmarks are drawn from all rows alike: drawn from scarce
+    positives, each would vouch for itself.
+
+    Reference: C. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
+    """
+
+    def __init__(self, n_landmarks, *terms):
+        self.n_landmarks = n_landmarks
+        self.terms = terms
+
+    def fit(self, views, rng):
+        n = len(views[self.terms[0][0]])
+        which = rng.choice(n, min(n, self.n_landmarks), replace=False)
+        self.landmarks_ = {version: views[version][which] for version, *_ in self.terms}
+        self.median_ = [self._median(version, distance) for version, distance, *_ in self.terms]
+        K = self._kernel(self.landmarks_)
+        self.scale_ = np.float32(1 / np.sqrt(max(1 - K.mean(dtype=np.float64), 1e-3)))
+        K[np.diag_indices_from(K)] += RIDGE
+        self.L_ = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        return self
+
+    def transform(self, views):
+        versions = {version for version, *_ in self.terms}
+        F = np.empty((len(views[self.terms[0][0]]), len(self.L_)), np.float32)
+        for i in range(0, len(F), CHUNK):
+            rows = slice(i, i + CHUNK)
+            K = self._kernel({version: views[version][rows] for version in versions})
+            F[rows] = solve_triangular(self.L_, K.T, lower=True, overwrite_b=True, check_finite=False).T
+        F *= self.scale_
+        return F
+
+    def _median(self, version, distance):
+        landmarks = self.landmarks_[version]
+        D = distance(landmarks[:300], landmarks)
+        D = D[D > 1e-3]
+        return np.float32(np.median(D)) if len(D) else np.float32(1)
+
+    def _kernel(self, views):
+        K = 0
+        for (version, distance, power, widths), median in zip(self.terms, self.median_):
+            D = distance(views[version], self.landmarks_[version])
+            D /= -median if power == 1 else median
+            if power == 2:
+                D *= -D
+            for width in widths:
+                K += np.exp(D * np.float32(width**-power))
+        K /= np.float32(sum(len(widths) for *_, widths in self.terms))
+        return K
+
+
+def euclidean(X, C):
+    """Euclidean distances of the rows of X from those of C."""
+    D = X @ (-2 * C.T)
+    D += np.einsum("ij,ij->i", X, X)[:, None]
+    D += np.einsum("ij,ij->i", C, C)
+    return np.sqrt(np.maximum(D, 0, out=D), out=D)
+
+
+def city_block(X, C):
+    """City-block distances of the rows of X from those of C."""
+    return cdist(X, C, "cityblock").astype(np.float32)
+
+
+def feature_maps(sparse, two_valued, n_landmarks, city_block_pays):
+    """The maps that any data gets: the columns, smooth similarities and rough ones.
+
+    ``sparse``: rows stay sparse, as in text; ``two_valued``: all columns have two values, so that their ranks say
+    nothing new and the squared Euclidean distance is the city-block distance; ``city_block_pays``: whether there is time
+    for city-block distances, which have no matrix product.
+    """
+    if sparse:
+        return {"linear": LinearMap("scaled"), "tf-idf": LinearMap("tfidf")}
+    rank = "standard" if two_valued else "rank"
+    distance = city_block if city_block_pays and not two_valued else euclidean
+    return {
+        "linear": LinearMap("standard") if two_valued else LinearMap("standard", "rank"),
+        "smooth": LandmarkMap(n_landmarks, ("standard", euclidean, 2, (0.5, 1, 2))),
+        "rough": LandmarkMap(n_landmarks, (rank, distance, 1, (1,))),
+    }

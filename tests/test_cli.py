@@ -1,0 +1,393 @@
+"""The command as a user meets it: what it prints where, its exit code, and that its number is honest.
+
+Most tests call ``exp.main`` in this process, which is quick; those for which the process matters start one.
+"""
+
+import contextlib
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.metrics
+from conftest import ROOT, make_rows
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.io import savemat
+from sklearn.model_selection import StratifiedKFold
+
+import exp
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+RESULT = re.compile(r"AUC Score: (0\.\d{4}|1\.0000)\n")
+QUICK = ["--folds", "2", "--passes", "1", "--jobs", "1"]
+
+
+def command(*argv, **kwargs):
+    """Start the command in a process of its own."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, str(ROOT / "exp.py"), *map(str, argv)], **pipes, **kwargs)
+
+
+def call(*argv, stderr=None):
+    """Run the command in this process: its exit code, standard output and standard error."""
+    out, err = io.StringIO(), stderr or io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = exp.main([str(arg) for arg in argv])
+        except SystemExit as leave:
+            code = leave.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def score(*argv):
+    """The AUC that the command prints."""
+    code, out, err = call(*argv, "-q")
+    assert (code, err) == (0, "")
+    return float(RESULT.fullmatch(out)[1])
+
+
+def fold_aucs(*argv):
+    code, _, err = call(*argv)
+    assert code == 0
+    return re.search(r"AUC of each fold: (.*)", err)[1]
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(name="train.mat", x_name="x_tr", y_name="y_tr", *, x, y):
+        savemat(tmp_path / name, {x_name: x, y_name: y})
+        return tmp_path / name
+
+    return save
+
+
+@pytest.fixture
+def train(save, rows):
+    return save(x=rows[0], y=rows[1])
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """The labels and scores of each ROC curve that the command computes."""
+    calls = []
+    curve = sklearn.metrics.roc_curve
+
+    def spy(y, scores, *args, **kwargs):
+        calls.append((np.array(y), np.array(scores)))
+        return curve(y, scores, *args, **kwargs)
+
+    monkeypatch.setattr(sklearn.metrics, "roc_curve", spy)
+    monkeypatch.setattr(exp, "roc_curve", spy, raising=False)
+    return calls
+
+
+# --- what is printed -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("files", [[], ["train.mat"]])
+def test_one_line_on_stdout_and_no_file_written(tmp_path, train, files):
+    here = tmp_path / "here"
+    here.mkdir()
+    process = command(*[train.parent / name for name in files], cwd=here)
+    out, err = process.communicate()
+    assert process.returncode == 0
+    assert RESULT.fullmatch(out)
+    assert files or "embedded sample" in err
+    assert "Warning" not in err
+    assert list(here.iterdir()) == []
+
+
+def test_summary_on_stderr(save, rows):
+    X, y = rows
+    X = np.column_stack([X, X[:, 0], np.ones(len(X))])
+    X[0, 1] = np.nan
+    code, out, err = call(save(x=X, y=y), "--folds", 3)
+    assert code == 0 and RESULT.fullmatch(out)
+    assert "60 rows x 6 features, 15 positive (label 1), 45 negative (label -1)" in err
+    assert "1 constant and 1 duplicated columns dropped" in err
+    assert "missing values replaced" in err
+    aucs = np.array(re.search(r"AUC of each fold: (.*)", err)[1].split(), float)
+    mean, deviation = map(float, re.search(r"mean (\S+) \+/- (\S+)", err).groups())
+    assert len(aucs) == 3
+    assert mean == pytest.approx(aucs.mean(), abs=1e-4) == float(out.split()[-1])
+    assert deviation == pytest.approx(aucs.std(ddof=1), abs=2e-4)
+    assert re.search(r"\d s of 10 s; the clock cut nothing", err)
+
+
+def test_quiet_says_nothing_on_stderr(train):
+    code, out, err = call(train, "-q", *QUICK)
+    assert (code, err) == (0, "") and RESULT.fullmatch(out)
+
+
+def test_progress_is_one_live_line_on_a_terminal_and_plain_lines_elsewhere(train):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert "\r" not in call(train, *QUICK)[2]
+    live = call(train, *QUICK, stderr=Terminal())[2]
+    assert re.search(r"\r[^\n]*fold 1/2[^\n]*\r[^\n]*fold 2/2[^\n]*\n", live)
+
+
+def test_help_shows_examples_and_every_default():
+    code, out, err = call("--help")
+    assert (code, err) == (0, "")
+    assert "python exp.py train.mat test.mat" in out
+    defaults = dict(re.findall(r"^  (?:-\w, )?(--[\w-]+)(?:(?!^  -).)*?\(default:\s+([^)]*)\)", out, re.M | re.S))
+    assert set(defaults) == set(re.findall(r"--[\w-]+", out.split("\n\n")[0])) - {"--version"} | {"--quiet"}
+    assert [defaults[f"--{name}"] for name in ("folds", "seed", "budget")] == ["10", "0", "10"]
+
+
+def test_version():
+    assert call("--version") == (0, f"exp.py {exp.__version__}\n", "")
+
+
+# --- the number ------------------------------------------------------------------------------------------------------
+
+
+def test_the_number_is_the_mean_auc_over_stratified_folds(train, rows, scored):
+    """Against ``roc_auc_score`` on folds made here, in the file's order of rows."""
+    X, y = rows
+    printed = score(train, "--folds", 5, "--seed", 3, "--jobs", 1)
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=3).split(X, y))
+    assert len(scored) == len(folds)
+    for (labels, _), (_, test) in zip(scored, folds):
+        np.testing.assert_array_equal(labels > 0, y[test] > 0)
+    assert printed == pytest.approx(np.mean([sklearn.metrics.roc_auc_score(*pair) for pair in scored]), abs=6e-5)
+
+
+@pytest.mark.parametrize("update", ["gradient", "sequential"])
+def test_it_learns(save, update):
+    X, y = make_rows(200, 5, 40)
+    X[:, 0] += 3 * (y > 0)
+    assert score(save(x=X, y=y), "--update", update, "--passes", 2) > 0.97
+
+
+def test_shuffled_labels_give_about_one_half(save):
+    X, y = make_rows(300, 5, 100)
+    y = np.random.RandomState(1).permutation(y)
+    path = save(x=np.random.RandomState(2).randn(*X.shape), y=y)
+    assert np.mean([score(path, "--folds", 5, "--seed", seed) for seed in range(4)]) == pytest.approx(0.5, abs=0.08)
+
+
+def test_the_seed_decides_every_digit_and_the_number_of_jobs_none(train):
+    first = fold_aucs(train, "--jobs", 1)
+    assert fold_aucs(train, "--jobs", 1) == fold_aucs(train, "--jobs", 2) == first
+    assert fold_aucs(train, "--seed", 1) != first
+
+
+def test_naming_the_other_class_positive_leaves_the_auc_about_the_same(save):
+    X, y = make_rows(200, 5, 50)
+    path = save(x=X, y=y)
+    assert score(path, "--positive", -1) == pytest.approx(score(path), abs=0.05)
+
+
+def test_sparse_rows_work_too(save, rows):
+    X, y = rows
+    assert score(save(x=sp.csc_matrix(np.where(X > 0.5, X, 0)), y=y)) > 0.5
+
+
+@pytest.mark.parametrize("two_files", [False, True])
+def test_no_leakage(save, rows, scored, two_files):
+    """Other values in some test rows leave the scores of the other test rows as they are, bit for bit."""
+    X, y = rows[0][:-1], rows[1][:-1]
+    test = np.arange(len(y)) if two_files else next(StratifiedKFold(2, shuffle=True, random_state=0).split(X, y))[1]
+    changed, same = test[::2], test[1::2]
+    scores = []
+    for factor in (1, -1000):
+        X_changed = X.copy()
+        X_changed[changed] *= factor
+        tested = save("test.mat", x=X_changed, y=y)
+        scored.clear()
+        score(*([save(x=X, y=y), tested] if two_files else [tested]), "--folds", 2, "--jobs", 1)
+        fold = next(values for labels, values in scored if len(labels) == len(test))
+        scores.append(fold[np.isin(test, same)])
+    np.testing.assert_array_equal(*scores)
+
+
+# --- two files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["te", "tr"])
+def test_train_on_one_file_and_test_on_another(save, train, rows, scored, ending):
+    X, y = make_rows(seed=1)
+    test = save("test.mat", f"x_{ending}", f"y_{ending}", x=X, y=y)
+    printed = score(train, test)
+    assert len(scored) == 1
+    labels, scores = scored[0]
+    np.testing.assert_array_equal(labels > 0, y > 0)
+    assert printed == pytest.approx(sklearn.metrics.roc_auc_score(labels, scores), abs=6e-5)
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        (np.ones((4, 3)), [1, -1, 1, -1], "3 features, expected 4 as in the training file"),
+        (np.ones((4, 4)), [1, 1, 1, 1], "all labels are 1, expected both classes"),
+        (np.ones((4, 4)), [1, -1, 0, 1], "label 0 is not one of -1 and 1"),
+    ],
+)
+def test_test_files_that_do_not_fit(save, train, x, y, message):
+    refused(message, train, save("test.mat", x=x, y=y))
+
+
+def test_mixed_storage_of_train_and_test(save, train, rows):
+    assert score(train, save("test.mat", x=sp.csc_matrix(rows[0]), y=rows[1])) == score(train, train)
+
+
+# --- bad input -------------------------------------------------------------------------------------------------------
+
+
+def refused(message, *argv):
+    code, out, err = call(*argv)
+    errors = [line for line in err.splitlines() if "error:" in line]
+    assert (code, out) == (2, "")
+    assert errors == err.splitlines()[-1:] and message in errors[0]
+    return err
+
+
+X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "x, y, message",
+    [
+        ({"a": 1}, Y4, "x holds a struct, a cell array or objects, expected real numbers"),
+        (np.array([[1, "a"]], object), Y4, "x holds a struct, a cell array"),
+        ("text", Y4, "x holds text, expected real numbers"),
+        (X4 * 1j, Y4, "x holds complex numbers, expected real numbers"),
+        (np.ones((4, 2, 2)), Y4, "x has 3 dimensions, expected 2"),
+        (X4[:0], Y4[:0], "x is 0 x 2, expected at least one row and one feature"),
+        (X4[:, :0], Y4, "x is 4 x 0, expected at least one row and one feature"),
+        (X4[:3], Y4, "x has 3 rows and y has 4 labels"),
+        (X4.T, Y4, "x has 2 rows and y has 4 labels, expected as many; x seems to be transposed"),
+        (X4, [1, 1, 1, 1], "all 4 labels are 1, expected two classes"),
+        (X4, [1, 2, 3, 1], "the labels take 3 values (1, 2, 3), expected two classes"),
+        (X4, [1, np.nan, 0, 1], "1 of 4 labels are missing"),
+        (X4, [1, 0, 0, 0], "single row, expected at least 2"),
+        (np.ones((4, 2)), Y4, "no feature varies"),
+        (np.full((4, 2), np.nan), Y4, "no feature varies"),
+        (X4[:1, :1], Y4[:1], "all 1 labels are 0"),
+    ],
+)
+def test_unusable_data(save, x, y, message):
+    assert len(refused(message, save(x=x, y=y), "-q").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (None, "no such file"),
+        (b"", "is empty"),
+        (b"hello\n" * 100, "is not a MATLAB file"),
+        (b"MATLAB 7.3 MAT-file".ljust(600), "h5py"),
+        ("cut", "damaged"),
+        ("directory", "is a directory"),
+    ],
+)
+def test_unusable_files(tmp_path, train, monkeypatch, content, message):
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    path = tmp_path / "bad.mat"
+    if content == "directory":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(train.read_bytes()[:-100] if content == "cut" else content)
+    assert len(refused(message, path).splitlines()) == 1
+
+
+def test_absent_variables_are_named_beside_those_that_are_there(save, rows):
+    path = save("odd.mat", "A", "b", x=rows[0], y=rows[1])
+    refused("odd.mat holds A, b; expected x_tr (--x-name and --y-name choose other variables)", path)
+    assert score(path, "--x-name", "A", "--y-name", "b", *QUICK) == score(save(x=rows[0], y=rows[1]), *QUICK)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--folds", "1"],
+        ["--folds", "two"],
+        ["--seed", "-1"],
+        ["--budget", "0"],
+        ["--budget", "nan"],
+        ["--C", "inf"],
+        ["--C", "-1"],
+        ["--buffer", "0"],
+        ["--update", "newton"],
+        ["--passes", "0"],
+        ["--jobs", "0"],
+        ["--wat"],
+        ["a.mat", "b.mat", "c.mat"],
+    ],
+)
+def test_bad_options_are_refused_in_argparses_style(argv):
+    assert refused(argv[0] if argv[0].startswith("--") else "3 files", *argv).startswith("usage: exp.py")
+
+
+def test_an_error_ends_the_process_with_code_2_and_one_line(tmp_path):
+    process = command("nothing.mat", cwd=tmp_path)
+    assert process.communicate() == ("", "exp.py: error: nothing.mat: no such file\n")
+    assert process.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n_pos", [2, 3])
+def test_fewer_positives_than_folds(save, n_pos):
+    X, _ = make_rows()
+    code, out, err = call(save(x=X, y=np.arange(60) < n_pos), "--passes", 1)
+    assert code == 0 and RESULT.fullmatch(out)
+    assert f"warning: {n_pos} folds instead of 10" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c(tmp_path):
+    process = command("--passes", 2000, "--budget", 60, cwd=tmp_path)
+    assert "embedded sample" in process.stderr.readline()  # so it runs
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, "")
+    assert "interrupted" in err and "Traceback" not in err
+
+
+# --- anything else ---------------------------------------------------------------------------------------------------
+
+TYPES = st.sampled_from(["float64", "float32", "uint8", "int8", "int64", "uint64", "bool", "complex128"])
+LABELS = st.sampled_from([[-1, 1], [0.5, 1.5], [True, False], ["a", "b"], [1, 2, 3], [1, np.nan], [0, np.inf]])
+SHAPES = st.tuples(st.integers(4, 12), st.integers(1, 3)) | hnp.array_shapes(min_dims=1, max_dims=3, min_side=0)
+
+
+@st.composite
+def odd_data(draw):
+    """Small arrays of any type and shape, with NaN, infinite and huge cells, and labels that often fit them."""
+    X = draw(hnp.arrays(draw(TYPES), draw(SHAPES), fill=st.nothing()))
+    y = np.resize(draw(LABELS), draw(st.just(len(X)) | st.integers(0, 9)))
+    return X, y[:, None] if draw(st.booleans()) else y, draw(st.booleans())
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(odd_data(), st.sampled_from(["mat", "npz", "csv"]))
+@example((np.array([[1e308], [-1e308], [1e308], [0]]), np.array([0, 1, 0, 1]), False), "mat")
+@example((np.array([[1e39, 0], [0, 1], [0, 2], [0, 3]]), np.array([0, 0, 1, 1]), False), "mat")
+def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, ending):
+    X, y, sparse = data
+    path = tmp_path_factory.getbasetemp() / f"any.{ending}"
+    if ending == "csv":
+        cells = X.reshape(len(X), int(np.prod(X.shape[1:]))).astype(str).tolist()
+        lines = [[*row, str(label)] for row, label in zip(cells, y.ravel())]
+        path.write_text("\n".join(map(",".join, lines)), encoding="utf-8")
+    elif ending == "npz":
+        np.savez(path, x_tr=X, y_tr=y)
+    else:
+        savemat(path, {"x_tr": sp.csc_matrix(X) if sparse and X.ndim == 2 else X, "y_tr": y})
+    code, out, err = call(path, "-q", *QUICK)
+    if code == 0:
+        assert RESULT.fullmatch(out) and err == ""
+    else:
+        assert (code, out) == (2, "") and re.fullmatch(r"exp\.py: error: .*any.*\n|exp\.py: error: .*expected.*\n", err)
