@@ -19,18 +19,26 @@ from dataclasses import dataclass  # noqa: E402
 
 __version__ = "1.0.0"
 
-CHUNK = 1024  # rows between two looks at the clock
+PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
+WORDS = {
+    "linear": "the columns themselves",
+    "tf-idf": "columns weighted by rarity",
+    "smooth": "smooth similarities to landmarks",
+    "rough": "rough similarities to landmarks",
+    "mixed": "similarities to landmarks",
+}
+CHUNK = 2048  # rows learned from or scored at a time
 RESERVE = 0.08  # share of the budget kept for scoring, printing and ending
 
 
 @dataclass
 class Fold:
-    """What one fold, or one pair of files, has given."""
+    """What one fold, or one pair of files, has given: ``done`` is the share of the plan that the clock let be."""
 
     auc: float
     changes: dict
-    rows_planned: int
-    rows_learned: int
+    done: float
+    shares: dict
 
 
 class Clock:
@@ -41,17 +49,100 @@ class Clock:
         self.folds_left = folds
         self.jobs = min(jobs, folds)
 
-    def deadline(self):
-        """The moment at which the fold that begins now must stop learning."""
+    def start_fold(self):
+        """A function that says whether the fold that begins now must stop learning."""
         now = time.perf_counter()
-        share = (self.end - now) * self.jobs / self.folds_left
+        deadline = min(self.end, now + (self.end - now) * self.jobs / self.folds_left)
         self.folds_left -= 1
-        return min(self.end, now + share)
+        return lambda: time.perf_counter() > deadline
 
 
-def plan_passes(n_rows):
-    """How often to go over the training rows: small data needs more passes to learn as much."""
-    return min(max(30_000 // n_rows, 1), 30)
+@dataclass(frozen=True)
+class Plan:
+    """How much to do in a fold. It follows from the shape of the data alone, so it is the same on every machine."""
+
+    rows: int  # training rows to learn linear weights from
+    sample: int  # of these, rows to learn from through landmarks
+    landmarks: int
+    visits: int  # rows to learn from for each set of features, pass after pass
+    quick: bool  # whether to do without what is dear in many columns
+
+
+def make_plan(n_train, n_test, n_columns, cells_per_row):
+    """Sized so that ten folds end in about 5 s on two cores and under 9 s on one."""
+    rows = int(min(n_train, 50_000, max(6_000, 8e6 / cells_per_row)))
+    sample = min(rows, 6_000)
+    landmarks = 800 if n_train <= 3_000 else int(min(max(7e6 / (sample + n_test), 100), 1_000))
+    quick = (sample + n_test) * min(landmarks, sample) * n_columns > 3e8
+    return Plan(rows, sample, landmarks, 38_400, quick)
+
+
+def thin(y, size):
+    """Numbers of at most ``size`` rows, in order; positives may make up to a third of them, for pairs need both."""
+    import numpy as np
+
+    pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
+    n_pos = min(len(pos), max(size // 3, size * len(pos) // len(y)))
+    return np.sort(np.concatenate([pos[:n_pos], neg[: size - n_pos]])) if len(y) > size else np.arange(len(y))
+
+
+def learn(X, y, train, n_test, options, rng, stop):
+    """Learn from the rows ``train`` of X: a function that scores scaled rows, and what a `Fold` tells of it."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from oam import FEW_COLUMNS, Ranker
+    from preprocess import Preprocessor, plain_features, rich_features
+
+    n_columns = X.shape[1]
+    sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
+    plan = make_plan(len(train), n_test, n_columns, X.nnz / X.shape[0] if sparse else n_columns)
+    rows = rng.permutation(train)
+    rows = rows[thin(y[rows], plan.rows)]
+    preprocessor = Preprocessor().fit(X[rows])
+
+    def scale(X):
+        Z = preprocessor.transform(X)
+        return Z.toarray() if sp.issparse(Z) and not sparse else Z
+
+    Z = scale(X[rows])
+    if options.features == "linear":
+        features = plain_features(sparse)
+    else:
+        two_valued = not sparse and not ((Z != 0) & (Z != 1)).any()
+        features = rich_features(sparse, two_valued, plan.landmarks, plan.quick)
+    ranker = Ranker(plan.visits, rng)
+    ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop)
+    shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
+
+    def score(X):
+        return ranker.score(features.transform(scale(X)))
+
+    return score, preprocessor.changes_, ranker.done_, shares
+
+
+def learn_published(X, y, train, options, rng, stop):
+    """The same for the published algorithm as it stands, on the scaled columns and the bias."""
+    from oam import OnlineAUC
+    from preprocess import Preprocessor
+
+    preprocessor = Preprocessor().fit(X[train])
+    given = {name: getattr(options, name) for name in PUBLISHED if getattr(options, name) is not None}
+    passes = given.pop("passes", 1)
+    learner = OnlineAUC(random_state=rng, **given)
+    planned, learned = passes * len(train), 0
+    while learned < planned and not (learned and stop()):
+        start = learned % len(train)
+        if start == 0:
+            order = rng.permutation(train)
+        rows = order[start : start + CHUNK]
+        learner.partial_fit(preprocessor.transform(X[rows]), y[rows], classes=[-1, 1])
+        learned += len(rows)
+
+    def score(X):
+        return learner.decision_function(preprocessor.transform(X))
+
+    return score, preprocessor.changes_, learned / planned, {}
 
 
 def run_fold(X, y, train, X_test, y_test, options, fold, clock):
@@ -59,22 +150,15 @@ def run_fold(X, y, train, X_test, y_test, options, fold, clock):
     import numpy as np
     from sklearn.metrics import auc, roc_curve
 
-    from oam import OnlineAUC
-    from preprocess import Preprocessor
-
-    deadline = clock.deadline()
+    stop = clock.start_fold()
     rng = np.random.RandomState([options.seed, fold])
-    preprocessor = Preprocessor().fit(X[train])
-    learner = OnlineAUC(options.C, buffer=options.buffer, update=options.update, random_state=rng)
-    passes = options.passes or plan_passes(len(train))
-    order = np.concatenate([rng.permutation(train) for _ in range(passes)])
-    learned = 0
-    while learned < len(order) and (learned == 0 or time.perf_counter() < deadline):
-        rows = order[learned : learned + CHUNK]
-        learner.partial_fit(preprocessor.transform(X[rows]), y[rows], classes=[-1, 1])
-        learned += len(rows)
-    fpr, tpr, _ = roc_curve(y_test, learner.decision_function(preprocessor.transform(X_test)))
-    return Fold(auc(fpr, tpr), preprocessor.changes_, len(order), learned)
+    if options.published:
+        score, *told = learn_published(X, y, train, options, rng, stop)
+    else:
+        score, *told = learn(X, y, train, X_test.shape[0], options, rng, stop)
+    scores = [score(X_test[i : i + CHUNK]) for i in range(0, X_test.shape[0], CHUNK)]
+    fpr, tpr, _ = roc_curve(y_test, np.concatenate(scores))
+    return Fold(auc(fpr, tpr), *told)
 
 
 def cross_validate(X, y, n_folds, options, report):
@@ -115,8 +199,8 @@ class Talk:
     """All that is said on standard error."""
 
     def __init__(self, quiet):
-        self.quiet = quiet
-        self.live = sys.stderr.isatty()
+        self.quiet = quiet or sys.stderr is None
+        self.live = not self.quiet and sys.stderr.isatty()
 
     def say(self, text):
         if not self.quiet:
@@ -149,8 +233,18 @@ class Talk:
         if len(aucs) > 1:
             self.say("AUC of each fold: " + " ".join(f"{auc:.4f}" for auc in aucs))
             self.say(f"mean {aucs.mean():.4f} +/- {aucs.std(ddof=1):.4f} (standard deviation over {len(aucs)} folds)")
-        share = sum(fold.rows_learned for fold in folds) / sum(fold.rows_planned for fold in folds)
-        cut = f"the clock cut learning to {share:.0%} of the plan" if share < 1 else "the clock cut nothing"
+        if len(folds[0].shares) > 1:
+            main = [max(fold.shares, key=fold.shares.get) for fold in folds]
+            self.say(
+                "chosen inside the training rows: "
+                + "; ".join(
+                    f"{WORDS[name]} {sum(fold.shares.get(name, 0) for fold in folds) / len(folds):.0%} of the score, "
+                    f"most of it in {main.count(name)} of {len(folds)} folds"
+                    for name in folds[0].shares
+                )
+            )
+        done = sum(fold.done for fold in folds) / len(folds)
+        cut = f"the clock cut learning to {done:.0%} of the plan" if done < 1 else "the clock cut nothing"
         self.say(f"{time.perf_counter() - options.started:.1f} s of {options.budget:g} s; {cut}")
 
 
@@ -203,17 +297,15 @@ def names(chosen, *usual):
     return (chosen,) if chosen else usual
 
 
-def number(kind, low, what):
-    """An argparse type: a finite ``kind`` that is at least ``low``, or above it if ``low`` is a float."""
+def number(kind, low, what, high=float("inf")):
+    """An argparse type: a ``kind`` below ``high`` and at least ``low``, or above it if ``low`` is a float."""
 
     def parse(text):
         try:
             value = kind(text)
         except ValueError:
             value = None
-        inside = (
-            value is not None and (value > low if isinstance(low, float) else value >= low) and value < float("inf")
-        )
+        inside = value is not None and (value > low if isinstance(low, float) else value >= low) and value < high
         if not inside:
             raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
         return value
@@ -248,21 +340,27 @@ def make_parser():
     )
     add(
         "--seed",
-        type=number(int, 0, "a whole number of at least 0"),
+        type=number(int, 0, "a whole number from 0 to 4294967295", 2**32),
         default=0,
         metavar="N",
         help="seed of folds, order and reservoirs (default: 0)",
     )
     add("--budget", type=positive, default=10.0, metavar="S", help="seconds in all, from start to end (default: 10)")
-    add("--C", type=positive, default=3e-5, metavar="C", help="weight of a pair's loss (default: 3e-5)")
-    add("--buffer", type=count, default=500, metavar="N", help="rows kept of each class (default: 500)")
     add(
-        "--update",
-        choices=["sequential", "gradient"],
-        default="gradient",
-        help="the paper's two updates (default: gradient)",
+        "--features",
+        choices=["auto", "linear"],
+        help="what to learn from: auto, the columns and similarities to training rows, weighed inside each fold; "
+        "linear, the scaled columns, with C chosen inside each fold (default: auto)",
     )
-    add("--passes", type=count, metavar="N", help="passes over the training rows (default: by their number, 1 to 30)")
+    add(
+        "--C",
+        type=number(float, 0.0, "a number above 0 and below 1e6", 1e6),
+        metavar="C",
+        help="weight of a pair's loss, instead of choosing (default: 3e-5 with the next three options)",
+    )
+    add("--buffer", type=count, metavar="N", help="rows kept of each class (default: 500)")
+    add("--update", choices=["sequential", "gradient"], help="the paper's two updates (default: gradient)")
+    add("--passes", type=count, metavar="N", help="passes over the training rows (default: 1)")
     add("--jobs", type=count, metavar="N", help="folds at a time (default: one for each core)")
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
     add("--label", metavar="NAME", help="the label column of a .csv file (default: the last)")
@@ -278,6 +376,10 @@ def main(argv=None, started=None):
     options = parser.parse_args(argv)
     if len(options.files) > 2:
         parser.error(f"{len(options.files)} files given, expected at most 2: a training file and a test file")
+    given = [name for name in PUBLISHED if getattr(options, name) is not None]
+    if given and options.features == "auto":
+        parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
+    options.published = bool(given)
     options.started = time.perf_counter() if started is None else started
     try:
         from preprocess import InputError

@@ -24,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 RANK_KNOTS = 201  # quantiles by which ranks are found
+FEW_LANDMARKS = 800  # up to which similarities of different kinds are kept apart
 RIDGE = np.float32(3e-4)  # keeps nearly equal landmarks from blowing up
 CHUNK = 512  # rows whose similarities are computed at a time, few enough to stay in the cache
 FARTHEST = 1e6  # how many times the range of the training rows another row may lie away from them
@@ -485,7 +486,11 @@ class Columns:
     """Dense columns in three versions: scaled as they come, standardised, and as ranks.
 
     Columns of two values are -1 and +1 in the last two: standardising would let the rarest speak the loudest.
+    Unless ``ranked``, there are no ranks, which are dear in many columns.
     """
+
+    def __init__(self, ranked=True):
+        self.ranked = ranked
 
     def fit(self, Z):
         low, high = Z.min(axis=0), Z.max(axis=0)
@@ -494,7 +499,7 @@ class Columns:
         self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
         many = Z[:, self.many_]
         self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
-        self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)]
+        self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)] if self.ranked else None
         return self
 
     @staticmethod
@@ -539,13 +544,7 @@ class SparseColumns:
 
 
 class Features:
-    """Several feature maps of the same scaled rows.
-
-    Parameters
-    ----------
-    columns : `Columns` or `SparseColumns`, the versions that the maps ask for
-    maps : list of maps
-    """
+    """Several feature maps, by name, of the same scaled rows; ``columns`` makes the versions that the maps ask for."""
 
     def __init__(self, columns, maps):
         self.columns = columns
@@ -560,14 +559,14 @@ class Features:
         every = np.arange(Z.shape[0])
         whole = _Views(self.columns, Z)
         part = whole if len(sample) == len(every) else _Views(self.columns, Z[sample])
-        for a_map in self.maps:
+        for a_map in self.maps.values():
             views, rows = (part, sample) if isinstance(a_map, LandmarkMap) else (whole, every)
             yield a_map.fit(views, rng).transform(views), rows
 
     def transform(self, Z):
         """Yield the features of Z for each map."""
         views = _Views(self.columns, Z)
-        for a_map in self.maps:
+        for a_map in self.maps.values():
             yield a_map.transform(views)
 
 
@@ -673,19 +672,30 @@ def city_block(X, C):
     return cdist(X, C, "cityblock").astype(np.float32)
 
 
-def feature_maps(sparse, two_valued, n_landmarks, city_block_pays):
-    """The maps that any data gets: the columns, smooth similarities and rough ones.
+def plain_features(sparse):
+    """The scaled columns and the bias, as they are."""
+    return Features(SparseColumns() if sparse else Columns(ranked=False), {"linear": LinearMap("scaled")})
 
-    ``sparse``: rows stay sparse, as in text; ``two_valued``: all columns have two values, so that their ranks say
-    nothing new and the squared Euclidean distance is the city-block distance; ``city_block_pays``: whether there is time
-    for city-block distances, which have no matrix product.
+
+def rich_features(sparse, two_valued, n_landmarks, quick):
+    """The columns, and similarities to landmarks that fall off as a bell ("smooth") or with a peak ("rough").
+
+    With many landmarks both are mixed into one, at several widths. ``quick`` leaves out ranks and city-block distances,
+    which are dear in many columns. Columns of two values have no need of them: their ranks say nothing new, and their
+    squared Euclidean distance is a city-block distance.
     """
     if sparse:
-        return {"linear": LinearMap("scaled"), "tf-idf": LinearMap("tfidf")}
-    rank = "standard" if two_valued else "rank"
-    distance = city_block if city_block_pays and not two_valued else euclidean
-    return {
-        "linear": LinearMap("standard") if two_valued else LinearMap("standard", "rank"),
-        "smooth": LandmarkMap(n_landmarks, ("standard", euclidean, 2, (0.5, 1, 2))),
-        "rough": LandmarkMap(n_landmarks, (rank, distance, 1, (1,))),
-    }
+        return Features(SparseColumns(), {"linear": LinearMap("scaled"), "tf-idf": LinearMap("tfidf")})
+    bell, peak = ("standard", euclidean, 2), ("standard", euclidean, 1)
+    if two_valued:
+        mixed = LandmarkMap(n_landmarks, (*bell, (0.5, 1, 2)), (*peak, (1,)))
+        return Features(Columns(ranked=False), {"linear": LinearMap("standard"), "mixed": mixed})
+    linear, peaks = LinearMap("standard"), [peak]
+    if not quick:
+        linear, peaks = LinearMap("standard", "rank"), [("rank", city_block, 1), ("standard", city_block, 1)]
+    if n_landmarks > FEW_LANDMARKS:
+        mixed = LandmarkMap(n_landmarks, (*bell, (0.4, 0.8)), (*peaks[0], (0.3, 1)))
+        return Features(Columns(ranked=not quick), {"linear": linear, "mixed": mixed})
+    smooth = LandmarkMap(n_landmarks, (*bell, (1,)))
+    rough = LandmarkMap(n_landmarks, *((*peak, (1,)) for peak in peaks))
+    return Features(Columns(ranked=not quick), {"linear": linear, "smooth": smooth, "rough": rough})
