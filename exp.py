@@ -11,7 +11,7 @@ The one line on standard output is the result, for example "AUC Score: 0.9712"; 
 
 import time
 
-STARTED = time.perf_counter() - time.process_time()  # about when the process started, before the imports
+STARTED = time.monotonic() - time.process_time()  # about when the process started, before the imports
 
 import argparse  # noqa: E402
 import sys  # noqa: E402
@@ -22,7 +22,6 @@ __version__ = "1.0.0"
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 WORDS = {
     "linear": "the columns themselves",
-    "tf-idf": "columns weighted by rarity",
     "smooth": "smooth similarities to landmarks",
     "rough": "rough similarities to landmarks",
     "mixed": "similarities to landmarks",
@@ -41,40 +40,44 @@ class Fold:
     shares: dict
 
 
+@dataclass(frozen=True)
 class Clock:
     """Deals out what is left of the budget: an equal share to each fold yet to begin; what is unused goes on."""
 
-    def __init__(self, budget, started, folds, jobs):
-        self.end = started + budget * (1 - RESERVE)
-        self.folds_left = folds
-        self.jobs = min(jobs, folds)
+    end: float
+    folds: int
+    jobs: int
 
-    def start_fold(self):
-        """A function that says whether the fold that begins now must stop learning."""
-        now = time.perf_counter()
-        deadline = min(self.end, now + (self.end - now) * self.jobs / self.folds_left)
-        self.folds_left -= 1
-        return lambda: time.perf_counter() > deadline
+    def start(self, fold):
+        """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
+        now = time.monotonic()
+        deadline = min(self.end, now + (self.end - now) * self.jobs / (self.folds - fold))
+        return lambda: time.monotonic() > deadline
 
 
 @dataclass(frozen=True)
 class Plan:
     """How much to do in a fold. It follows from the shape of the data alone, so it is the same on every machine."""
 
-    rows: int  # training rows to learn linear weights from
+    rows: int  # training rows to learn from
     sample: int  # of these, rows to learn from through landmarks
     landmarks: int
     visits: int  # rows to learn from for each set of features, pass after pass
+    small: bool  # whether there is time for more kinds of similarity
     quick: bool  # whether to do without what is dear in many columns
 
 
-def make_plan(n_train, n_test, n_columns, cells_per_row):
-    """Sized so that ten folds end in about 5 s on two cores and under 9 s on one."""
-    rows = int(min(n_train, 50_000, max(6_000, 8e6 / cells_per_row)))
+def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row):
+    """Sized so that ten folds end in about 5 s on two cores and under 9 s on one.
+
+    More than four negatives to a positive add little to pairs, so they are the first to be left out.
+    """
+    rows = int(min(n_train, 50_000, max(6_000, min(5 * n_pos, 8e6 / cells_per_row))))
     sample = min(rows, 6_000)
-    landmarks = 800 if n_train <= 3_000 else int(min(max(7e6 / (sample + n_test), 100), 1_000))
-    quick = (sample + n_test) * min(landmarks, sample) * n_columns > 3e8
-    return Plan(rows, sample, landmarks, 38_400, quick)
+    small = n_train <= 3_000
+    landmarks = int(min(sample, 800 if small else 1_000, max(2e7 / n_test, 100)))
+    quick = (sample + n_test) * landmarks * n_columns > 3e8
+    return Plan(rows, sample, landmarks, 19_200, small, quick)
 
 
 def thin(y, size):
@@ -96,7 +99,8 @@ def learn(X, y, train, n_test, options, rng, stop):
 
     n_columns = X.shape[1]
     sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
-    plan = make_plan(len(train), n_test, n_columns, X.nnz / X.shape[0] if sparse else n_columns)
+    cells_per_row = X.nnz / X.shape[0] if sparse else n_columns
+    plan = make_plan(len(train), np.count_nonzero(y[train] > 0), n_test, n_columns, cells_per_row)
     rows = rng.permutation(train)
     rows = rows[thin(y[rows], plan.rows)]
     preprocessor = Preprocessor().fit(X[rows])
@@ -106,17 +110,16 @@ def learn(X, y, train, n_test, options, rng, stop):
         return Z.toarray() if sp.issparse(Z) and not sparse else Z
 
     Z = scale(X[rows])
-    if options.features == "linear":
-        features = plain_features(sparse)
+    if sparse or options.features == "linear":
+        features = plain_features()
     else:
-        two_valued = not sparse and not ((Z != 0) & (Z != 1)).any()
-        features = rich_features(sparse, two_valued, plan.landmarks, plan.quick)
+        features = rich_features(plan.landmarks, plan.small, plan.quick)
     ranker = Ranker(plan.visits, rng)
     ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop)
     shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
 
     def score(X):
-        return ranker.score(features.transform(scale(X)))
+        return features.score(scale(X), ranker.weights_)
 
     return score, preprocessor.changes_, ranker.done_, shares
 
@@ -150,7 +153,7 @@ def run_fold(X, y, train, X_test, y_test, options, fold, clock):
     import numpy as np
     from sklearn.metrics import auc, roc_curve
 
-    stop = clock.start_fold()
+    stop = clock.start(fold)
     rng = np.random.RandomState([options.seed, fold])
     if options.published:
         score, *told = learn_published(X, y, train, options, rng, stop)
@@ -167,19 +170,58 @@ def cross_validate(X, y, n_folds, options, report):
     import numpy as np
     from sklearn.model_selection import StratifiedKFold
 
-    splits = StratifiedKFold(n_folds, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
-    jobs = options.jobs or joblib.cpu_count()
-    clock = Clock(options.budget, options.started, n_folds, jobs)
-
-    def one(fold, train, test):
-        return fold, run_fold(X, y, train, X[test], y[test], options, fold, clock)
-
-    pool = joblib.Parallel(n_jobs=min(jobs, n_folds), backend="threading", return_as="generator_unordered")
+    splits = list(StratifiedKFold(n_folds, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y))
+    jobs = min(options.jobs or joblib.cpu_count(), n_folds)
+    clock = make_clock(options, n_folds, jobs)
     folds = {}
-    for fold, result in pool(joblib.delayed(one)(fold, *split) for fold, split in enumerate(splits)):
+    for fold, result in each_fold(jobs, X, y, splits, options, clock):
         folds[fold] = result
         report(folds.values())
-    return [folds[fold] for fold in sorted(folds)]
+    return [folds[fold] for fold in range(n_folds)]
+
+
+def make_clock(options, folds, jobs):
+    return Clock(options.started + options.budget * (1 - RESERVE), folds, jobs)
+
+
+def each_fold(jobs, *work):
+    """Yield the number and the `Fold` of every fold as it ends. Threads would wait for each other: steps are short."""
+    _start_worker(*work)
+    n_folds = len(work[2])
+    if jobs == 1:
+        yield from map(_numbered_fold, range(n_folds))
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import active_children, get_context
+
+    fork = sys.platform == "linux"  # workers then share the data and what is imported
+    pool = ProcessPoolExecutor(jobs, get_context("fork" if fork else "spawn"), _start_process, work)
+    try:
+        for done in as_completed([pool.submit(_numbered_fold, fold) for fold in range(n_folds)]):
+            yield done.result()
+        pool.shutdown()
+    except BaseException:
+        for worker in active_children():
+            worker.kill()
+        raise
+
+
+def _start_process(*work):
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    _start_worker(*work)
+
+
+def _start_worker(*work):
+    global _work
+    _work = work
+
+
+def _numbered_fold(fold):
+    X, y, splits, options, clock = _work
+    train, test = splits[fold]
+    return fold, run_fold(X, y, train, X[test], y[test], options, fold, clock)
 
 
 def sample():
@@ -210,9 +252,7 @@ class Talk:
         if self.quiet:
             return
         aucs = [fold.auc for fold in folds]
-        text = (
-            f"fold {len(aucs)}/{n_folds}: mean AUC {sum(aucs) / len(aucs):.4f}, {time.perf_counter() - started:.1f} s"
-        )
+        text = f"fold {len(aucs)}/{n_folds}: mean AUC {sum(aucs) / len(aucs):.4f}, {time.monotonic() - started:.1f} s"
         if self.live:
             print(f"\r{text:<60}", end="\n" if len(aucs) == n_folds else "", file=sys.stderr, flush=True)
         else:
@@ -245,7 +285,7 @@ class Talk:
             )
         done = sum(fold.done for fold in folds) / len(folds)
         cut = f"the clock cut learning to {done:.0%} of the plan" if done < 1 else "the clock cut nothing"
-        self.say(f"{time.perf_counter() - options.started:.1f} s of {options.budget:g} s; {cut}")
+        self.say(f"{time.monotonic() - options.started:.1f} s of {options.budget:g} s; {cut}")
 
 
 def run(options):
@@ -276,7 +316,7 @@ def run(options):
             y_test = signs(test.y, classes)
             if len(set(y_test)) < 2:
                 raise InputError(f"{options.files[1]}: all labels are {show(test.y[0])}, expected both classes")
-            clock = Clock(options.budget, options.started, 1, 1)
+            clock = make_clock(options, 1, 1)
             folds = [run_fold(data.X, y, np.arange(len(y)), test.X, y_test, options, 0, clock)]
         else:
             rarer = min(n_pos, n_neg)
@@ -380,19 +420,37 @@ def main(argv=None, started=None):
     if given and options.features == "auto":
         parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
     options.published = bool(given)
-    options.started = time.perf_counter() if started is None else started
+    options.started = time.monotonic() if started is None else started
     try:
-        from preprocess import InputError
-
-        try:
-            run(options)
-        except (InputError, MemoryError) as error:
-            print(f"exp.py: error: {str(error) or 'not enough memory for this file'}", file=sys.stderr)
-            return 2
+        return run_safely(options)
     except KeyboardInterrupt:
-        print("\nexp.py: interrupted", file=sys.stderr)
-        return 130
-    return 0
+        return fail("interrupted", 130)
+
+
+def run_safely(options):
+    """The exit code of a run; whatever is wrong with the input, or with where the output goes, is one line."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from preprocess import InputError
+
+    try:
+        run(options)
+        return 0
+    except InputError as error:
+        return fail(f"error: {error}")
+    except MemoryError:
+        return fail("error: not enough memory for this file")
+    except BrokenProcessPool:
+        return fail("error: a worker process was killed, perhaps for want of memory; --jobs 1 needs less")
+    except OSError as error:  # loading turns its own into InputError, so this is the output
+        sys.stdout = None
+        return fail(f"error: cannot write the result: {error.strerror}")
+
+
+def fail(message, code=2):
+    if sys.stderr is not None:
+        print(f"exp.py: {message}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

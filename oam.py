@@ -390,7 +390,7 @@ class Ranker:
     done_ : float, the share of the planned rows that was learned from before ``stop`` said so
     """
 
-    def __init__(self, visits, rng, *, step_sizes=STEP_SIZES, buffer=2000, draw=128, block=128):
+    def __init__(self, visits, rng, *, step_sizes=STEP_SIZES, buffer=2000, draw=64, block=32):
         self.visits = visits
         self.rng = rng
         self.step_sizes = step_sizes
@@ -419,10 +419,6 @@ class Ranker:
         self.shares_ = soft_choice(np.array(aucs), np.count_nonzero(y > 0))
         self.weights_ = [way @ share.astype(way.dtype) for way, share in zip(ways, self.shares_)]
         return self
-
-    def score(self, feature_sets):
-        """Scores of rows, given their features in each set."""
-        return sum(F @ w for F, w in zip(feature_sets, self.weights_))
 
     def _inner_folds(self, y):
         """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""

@@ -18,14 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 RANK_KNOTS = 201  # quantiles by which ranks are found
-FEW_LANDMARKS = 800  # up to which similarities of different kinds are kept apart
-RIDGE = np.float32(3e-4)  # keeps nearly equal landmarks from blowing up
+RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
 CHUNK = 512  # rows whose similarities are computed at a time, few enough to stay in the cache
 FARTHEST = 1e6  # how many times the range of the training rows another row may lie away from them
 
@@ -483,9 +481,9 @@ def _column_bytes(X, j):
 
 
 class Columns:
-    """Dense columns in three versions: scaled as they come, standardised, and as ranks.
+    """Two more versions of scaled columns: standardised, and as ranks.
 
-    Columns of two values are -1 and +1 in the last two: standardising would let the rarest speak the loudest.
+    Columns of two values are -1 and +1 in both: standardising would let the rarest speak the loudest.
     Unless ``ranked``, there are no ranks, which are dear in many columns.
     """
 
@@ -510,9 +508,6 @@ class Columns:
         rank = (column.searchsorted(knots, "left") + column.searchsorted(knots, "right")) / (2 * len(column))
         return knots, (rank - 0.5) * np.sqrt(12)
 
-    def scaled(self, Z):
-        return Z
-
     def standard(self, Z):
         return self._transform(Z, lambda many: np.clip((many - self.mean_) / self.sd_, -6, 6))
 
@@ -529,22 +524,8 @@ class Columns:
         return out
 
 
-class SparseColumns:
-    """Sparse columns in two versions: scaled as they come, and with rare columns weighing more and rows of length 1."""
-
-    def fit(self, Z):
-        self.weights_ = TfidfTransformer().fit(Z[:, :-1])
-        return self
-
-    def scaled(self, Z):
-        return Z
-
-    def tfidf(self, Z):
-        return sp.csr_array(self.weights_.transform(Z[:, :-1]))
-
-
 class Features:
-    """Several feature maps, by name, of the same scaled rows; ``columns`` makes the versions that the maps ask for."""
+    """Several feature maps, by name, of the same scaled rows; ``columns`` makes other versions of them, if need be."""
 
     def __init__(self, columns, maps):
         self.columns = columns
@@ -555,7 +536,8 @@ class Features:
 
         Maps with landmarks are fitted on the rows ``sample`` of Z, linear ones on all.
         """
-        self.columns.fit(Z)
+        if self.columns is not None:
+            self.columns.fit(Z)
         every = np.arange(Z.shape[0])
         whole = _Views(self.columns, Z)
         part = whole if len(sample) == len(every) else _Views(self.columns, Z[sample])
@@ -563,22 +545,21 @@ class Features:
             views, rows = (part, sample) if isinstance(a_map, LandmarkMap) else (whole, every)
             yield a_map.fit(views, rng).transform(views), rows
 
-    def transform(self, Z):
-        """Yield the features of Z for each map."""
+    def score(self, Z, weights):
+        """The sum of what each map's features and weights give for the rows of Z."""
         views = _Views(self.columns, Z)
-        for a_map in self.maps.values():
-            yield a_map.transform(views)
+        return sum(a_map.score(views, w) for a_map, w in zip(self.maps.values(), weights))
 
 
 class _Views(dict):
-    """The same rows in several versions, each made when it is first asked for."""
+    """The same rows in several versions, each but the scaled rows themselves made when it is first asked for."""
 
     def __init__(self, columns, Z):
-        super().__init__()
-        self.columns, self.Z = columns, Z
+        super().__init__(scaled=Z)
+        self.columns = columns
 
     def __missing__(self, version):
-        self[version] = getattr(self.columns, version)(self.Z)
+        self[version] = getattr(self.columns, version)(self["scaled"])
         return self[version]
 
 
@@ -598,6 +579,9 @@ class LinearMap:
     def transform(self, views):
         return self._columns(views) * self.scale_
 
+    def score(self, views, w):
+        return self._columns(views) @ (w * self.scale_)
+
     def _columns(self, views):
         parts = [views[version] for version in self.versions]
         return np.hstack(parts) if len(parts) > 1 else parts[0]
@@ -606,10 +590,10 @@ class LinearMap:
 class LandmarkMap:
     """Similarities to some training rows, the landmarks, turned into features whose products are the similarities.
 
-        k(x, c)  = mean over terms and their widths of  exp(-(|x - c| / (width * median |x - c|)) ** power)
+        k(x, c)  = mean over the terms of  exp(-(|x - c| / (width * median |x - c|)) ** power)
         features = k(x, landmarks) @ inv(L).T,   where  L @ L.T = k(landmarks, landmarks) + ridge
 
-    A term is (version, distance, power, widths). The landmarks are drawn from all rows alike: drawn from scarce
+    A term is (version, distance, power, width). The landmarks are drawn from all rows alike: drawn from scarce
     positives, each would vouch for itself.
 
     Reference: C. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
@@ -631,14 +615,22 @@ class LandmarkMap:
         return self
 
     def transform(self, views):
-        versions = {version for version, *_ in self.terms}
         F = np.empty((len(views[self.terms[0][0]]), len(self.L_)), np.float32)
-        for i in range(0, len(F), CHUNK):
-            rows = slice(i, i + CHUNK)
-            K = self._kernel({version: views[version][rows] for version in versions})
+        for rows, K in self._kernel_chunks(views):
             F[rows] = solve_triangular(self.L_, K.T, lower=True, overwrite_b=True, check_finite=False).T
         F *= self.scale_
         return F
+
+    def score(self, views, w):
+        """``transform(views) @ w``, without a need for the features."""
+        alpha = solve_triangular(self.L_, w * self.scale_, lower=True, trans=1, check_finite=False)
+        return np.concatenate([K @ alpha for _, K in self._kernel_chunks(views)])
+
+    def _kernel_chunks(self, views):
+        versions = {version for version, *_ in self.terms}
+        for i in range(0, len(views[self.terms[0][0]]), CHUNK):
+            rows = slice(i, i + CHUNK)
+            yield rows, self._kernel({version: views[version][rows] for version in versions})
 
     def _median(self, version, distance):
         landmarks = self.landmarks_[version]
@@ -648,14 +640,13 @@ class LandmarkMap:
 
     def _kernel(self, views):
         K = 0
-        for (version, distance, power, widths), median in zip(self.terms, self.median_):
+        for (version, distance, power, width), median in zip(self.terms, self.median_):
             D = distance(views[version], self.landmarks_[version])
-            D /= -median if power == 1 else median
+            D /= np.float32(width) * median
             if power == 2:
-                D *= -D
-            for width in widths:
-                K += np.exp(D * np.float32(width**-power))
-        K /= np.float32(sum(len(widths) for *_, widths in self.terms))
+                D *= D
+            K += np.exp(np.negative(D, out=D), out=D)
+        K /= np.float32(len(self.terms))
         return K
 
 
@@ -672,30 +663,24 @@ def city_block(X, C):
     return cdist(X, C, "cityblock").astype(np.float32)
 
 
-def plain_features(sparse):
+def plain_features():
     """The scaled columns and the bias, as they are."""
-    return Features(SparseColumns() if sparse else Columns(ranked=False), {"linear": LinearMap("scaled")})
+    return Features(None, {"linear": LinearMap("scaled")})
 
 
-def rich_features(sparse, two_valued, n_landmarks, quick):
-    """The columns, and similarities to landmarks that fall off as a bell ("smooth") or with a peak ("rough").
+def rich_features(n_landmarks, small, quick):
+    """The columns, and similarities to landmarks that fall off as a bell ("smooth"), with a peak ("rough") or as both.
 
-    With many landmarks both are mixed into one, at several widths. ``quick`` leaves out ranks and city-block distances,
-    which are dear in many columns. Columns of two values have no need of them: their ranks say nothing new, and their
-    squared Euclidean distance is a city-block distance.
+    ``small`` data has time for both apart, and is too few rows for narrow ones. ``quick`` leaves out ranks and
+    city-block distances, which are dear in many columns.
     """
-    if sparse:
-        return Features(SparseColumns(), {"linear": LinearMap("scaled"), "tf-idf": LinearMap("tfidf")})
-    bell, peak = ("standard", euclidean, 2), ("standard", euclidean, 1)
-    if two_valued:
-        mixed = LandmarkMap(n_landmarks, (*bell, (0.5, 1, 2)), (*peak, (1,)))
-        return Features(Columns(ranked=False), {"linear": LinearMap("standard"), "mixed": mixed})
-    linear, peaks = LinearMap("standard"), [peak]
-    if not quick:
-        linear, peaks = LinearMap("standard", "rank"), [("rank", city_block, 1), ("standard", city_block, 1)]
-    if n_landmarks > FEW_LANDMARKS:
-        mixed = LandmarkMap(n_landmarks, (*bell, (0.4, 0.8)), (*peaks[0], (0.3, 1)))
-        return Features(Columns(ranked=not quick), {"linear": linear, "mixed": mixed})
-    smooth = LandmarkMap(n_landmarks, (*bell, (1,)))
-    rough = LandmarkMap(n_landmarks, *((*peak, (1,)) for peak in peaks))
-    return Features(Columns(ranked=not quick), {"linear": linear, "smooth": smooth, "rough": rough})
+    ranks = () if quick else ("rank",)
+    bell = ("standard", euclidean, 2)
+    peak = ("standard", euclidean, 1) if quick else ("rank", city_block, 1)
+    maps = {"linear": LinearMap("standard", *ranks)}
+    if small:
+        maps["smooth"] = LandmarkMap(n_landmarks, (*bell, 1))
+        maps["rough"] = LandmarkMap(n_landmarks, (*peak, 1))
+    else:
+        maps["mixed"] = LandmarkMap(n_landmarks, (*bell, 0.5), (*peak, 0.5))
+    return Features(Columns(ranked=not quick), maps)
