@@ -4,7 +4,8 @@
     python exp.py train.mat             ten folds of a file with x_tr and y_tr
     python exp.py train.mat test.mat    train on the first file, test on the second
     python exp.py data.csv --label sick --positive yes
-    python exp.py train.mat --seed 3 --C 1e-3 --passes 2 -q
+    python exp.py train.mat --features linear --seed 3 -q
+    python exp.py train.mat --update sequential --C 1e-3 --buffer 100
 
 The one line on standard output is the result, for example "AUC Score: 0.9712"; all else goes to standard error.
 """
@@ -14,6 +15,7 @@ import time
 STARTED = time.monotonic() - time.process_time()  # about when the process started, before the imports
 
 import argparse  # noqa: E402
+import errno  # noqa: E402
 import sys  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 
@@ -22,9 +24,9 @@ __version__ = "1.0.0"
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 WORDS = {
     "linear": "the columns themselves",
-    "smooth": "smooth similarities to landmarks",
-    "rough": "rough similarities to landmarks",
-    "mixed": "similarities to landmarks",
+    "mixed": "narrow similarities to landmarks",
+    "smooth": "wide, smooth similarities to landmarks",
+    "rough": "wide, rough similarities to landmarks",
 }
 CHUNK = 2048  # rows learned from or scored at a time
 RESERVE = 0.08  # share of the budget kept for scoring, printing and ending
@@ -51,7 +53,8 @@ class Clock:
     def start(self, fold):
         """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
         now = time.monotonic()
-        deadline = min(self.end, now + (self.end - now) * self.jobs / (self.folds - fold))
+        rounds = -(-(self.folds - fold) // self.jobs)
+        deadline = now + (self.end - now) / rounds
         return lambda: time.monotonic() > deadline
 
 
@@ -63,30 +66,36 @@ class Plan:
     sample: int  # of these, rows to learn from through landmarks
     landmarks: int
     visits: int  # rows to learn from for each set of features, pass after pass
+    block: int  # rows to a step, which are paired with twice as many from the reservoirs
+    folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     quick: bool  # whether to do without what is dear in many columns
 
 
-def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row):
+def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row, sparse=False):
     """Sized so that ten folds end in about 5 s on two cores and under 9 s on one.
 
     More than four negatives to a positive add little to pairs, so they are the first to be left out.
     """
-    rows = int(min(n_train, 50_000, max(6_000, min(5 * n_pos, 8e6 / cells_per_row))))
+    rows = int(min(n_train, 50_000, max(6_000, min(5 * n_pos, 4e6 / cells_per_row))))
     sample = min(rows, 6_000)
     small = n_train <= 3_000
     landmarks = int(min(sample, 800 if small else 1_000, max(2e7 / n_test, 100)))
     quick = (sample + n_test) * landmarks * n_columns > 3e8
-    return Plan(rows, sample, landmarks, 19_200, small, quick)
+    visits, folds = (9_600, 8) if small else (19_200, 3)
+    block = 128 if sparse else 32  # a product of sparse rows costs much the same for few of them as for many
+    return Plan(rows, sample, landmarks, visits, block, folds, small, quick)
 
 
 def thin(y, size):
-    """Numbers of at most ``size`` rows, in order; positives may make up to a third of them, for pairs need both."""
+    """Numbers of at most ``size`` rows, in order; the rarer class may make up to a third of them: pairs need both."""
     import numpy as np
 
-    pos, neg = np.flatnonzero(y > 0), np.flatnonzero(y < 0)
-    n_pos = min(len(pos), max(size // 3, size * len(pos) // len(y)))
-    return np.sort(np.concatenate([pos[:n_pos], neg[: size - n_pos]])) if len(y) > size else np.arange(len(y))
+    if len(y) <= size:
+        return np.arange(len(y))
+    rare, common = sorted((np.flatnonzero(y > 0), np.flatnonzero(y < 0)), key=len)
+    n_rare = min(len(rare), max(size // 3, size * len(rare) // len(y)))
+    return np.sort(np.concatenate([rare[:n_rare], common[: size - n_rare]]))
 
 
 def learn(X, y, train, n_test, options, rng, stop):
@@ -99,8 +108,8 @@ def learn(X, y, train, n_test, options, rng, stop):
 
     n_columns = X.shape[1]
     sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
-    cells_per_row = X.nnz / X.shape[0] if sparse else n_columns
-    plan = make_plan(len(train), np.count_nonzero(y[train] > 0), n_test, n_columns, cells_per_row)
+    cells_per_row = max(X.nnz / X.shape[0], 1) if sparse else n_columns
+    plan = make_plan(len(train), np.count_nonzero(y[train] > 0), n_test, n_columns, cells_per_row, sparse)
     rows = rng.permutation(train)
     rows = rows[thin(y[rows], plan.rows)]
     preprocessor = Preprocessor().fit(X[rows])
@@ -114,14 +123,15 @@ def learn(X, y, train, n_test, options, rng, stop):
         features = plain_features()
     else:
         features = rich_features(plan.landmarks, plan.small, plan.quick)
-    ranker = Ranker(plan.visits, rng)
+    ranker = Ranker(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
     ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop)
     shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
+    done = ranker.done_ * len(shares) / len(features.maps)
 
     def score(X):
         return features.score(scale(X), ranker.weights_)
 
-    return score, preprocessor.changes_, ranker.done_, shares
+    return score, preprocessor.changes_, done, shares
 
 
 def learn_published(X, y, train, options, rng, stop):
@@ -244,17 +254,18 @@ class Talk:
         self.quiet = quiet or sys.stderr is None
         self.live = not self.quiet and sys.stderr.isatty()
 
-    def say(self, text):
+    def say(self, text, end="\n"):
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            try:
+                print(text, end=end, file=sys.stderr, flush=True)
+            except OSError:  # nobody can read it, but there may be a result to print
+                self.quiet = True
 
     def progress(self, folds, n_folds, started):
-        if self.quiet:
-            return
         aucs = [fold.auc for fold in folds]
         text = f"fold {len(aucs)}/{n_folds}: mean AUC {sum(aucs) / len(aucs):.4f}, {time.monotonic() - started:.1f} s"
         if self.live:
-            print(f"\r{text:<60}", end="\n" if len(aucs) == n_folds else "", file=sys.stderr, flush=True)
+            self.say(f"\r{text:<60}", end="\n" if len(aucs) == n_folds else "")
         else:
             self.say(text)
 
@@ -274,18 +285,21 @@ class Talk:
             self.say("AUC of each fold: " + " ".join(f"{auc:.4f}" for auc in aucs))
             self.say(f"mean {aucs.mean():.4f} +/- {aucs.std(ddof=1):.4f} (standard deviation over {len(aucs)} folds)")
         if len(folds[0].shares) > 1:
-            main = [max(fold.shares, key=fold.shares.get) for fold in folds]
-            self.say(
-                "chosen inside the training rows: "
-                + "; ".join(
-                    f"{WORDS[name]} {sum(fold.shares.get(name, 0) for fold in folds) / len(folds):.0%} of the score, "
-                    f"most of it in {main.count(name)} of {len(folds)} folds"
-                    for name in folds[0].shares
-                )
-            )
+            self.say("weighed inside the training rows: " + describe([fold.shares for fold in folds]))
         done = sum(fold.done for fold in folds) / len(folds)
         cut = f"the clock cut learning to {done:.0%} of the plan" if done < 1 else "the clock cut nothing"
         self.say(f"{time.monotonic() - options.started:.1f} s of {options.budget:g} s; {cut}")
+
+
+def describe(shares):
+    """In words: which features make up how much of the score, and in how many folds the most."""
+    largest = [max(share, key=share.get) for share in shares]
+    mean = {name: sum(share.get(name, 0) for share in shares) / len(shares) for name in WORDS}
+    return ", ".join(
+        f"{WORDS[name]} {mean[name]:.0%} (the most in {largest.count(name)} of {len(shares)} folds)"
+        for name in sorted(mean, key=mean.get, reverse=True)
+        if mean[name] > 0
+    )
 
 
 def run(options):
@@ -329,6 +343,8 @@ def run(options):
                 data.X, y, n_folds, options, lambda done: talk.progress(done, n_folds, options.started)
             )
     talk.summary(folds, options)
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
     print(f"AUC Score: {sum(fold.auc for fold in folds) / len(folds):.4f}", flush=True)
 
 
@@ -396,7 +412,7 @@ def make_parser():
         "--C",
         type=number(float, 0.0, "a number above 0 and below 1e6", 1e6),
         metavar="C",
-        help="weight of a pair's loss, instead of choosing (default: 3e-5 with the next three options)",
+        help="weight of a pair's loss, instead of choosing (default: 1e-3 with the next three options)",
     )
     add("--buffer", type=count, metavar="N", help="rows kept of each class (default: 500)")
     add("--update", choices=["sequential", "gradient"], help="the paper's two updates (default: gradient)")
@@ -448,8 +464,7 @@ def run_safely(options):
 
 
 def fail(message, code=2):
-    if sys.stderr is not None:
-        print(f"exp.py: {message}", file=sys.stderr)
+    Talk(quiet=False).say(f"exp.py: {message}")
     return code
 
 

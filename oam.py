@@ -39,7 +39,6 @@ FEW_COLUMNS = 2_000
 
 # The choice among lanes.
 STEP_SIZES = (200.0, 2_500.0, 30_000.0)
-INNER_FOLDS = 3
 SHARPNESS = 0.25  # from 0.1 to 1 it makes no difference
 
 
@@ -254,7 +253,7 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    C : float, default=3e-5
+    C : float, default=1e-3
         Weight of one pair's loss. It wants to be small: a full buffer speaks for all rows it has seen, so the steps
         grow with their number.
     buffer : int, default=500
@@ -295,7 +294,7 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
     array([0, 1])
     """
 
-    def __init__(self, C=3e-5, *, buffer=500, update="gradient", block=64, passes=1, average=True, random_state=None):
+    def __init__(self, C=1e-3, *, buffer=500, update="gradient", block=64, passes=1, average=True, random_state=None):
         self.C = C
         self.buffer = buffer
         self.update = update
@@ -390,8 +389,9 @@ class Ranker:
     done_ : float, the share of the planned rows that was learned from before ``stop`` said so
     """
 
-    def __init__(self, visits, rng, *, step_sizes=STEP_SIZES, buffer=2000, draw=64, block=32):
+    def __init__(self, visits, folds, rng, *, block=32, draw=64, buffer=2000, step_sizes=STEP_SIZES):
         self.visits = visits
+        self.folds = folds
         self.rng = rng
         self.step_sizes = step_sizes
         self.buffer = buffer
@@ -422,7 +422,7 @@ class Ranker:
 
     def _inner_folds(self, y):
         """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
-        n_folds = min(INNER_FOLDS, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+        n_folds = min(self.folds, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
         fold = np.full(len(y), -1)
         if n_folds > 1:
             for sign in (1, -1):
@@ -449,8 +449,10 @@ class Ranker:
         """For every step size: weights that give standardised scores, a mean over the folds, and the AUC held out."""
         way, auc = 0, 0
         for k in np.unique(lane_fold):
-            S = F[fold == k] @ W[:, lane_fold == k]
-            way += W[:, lane_fold == k] / np.maximum(S.std(axis=0), np.finfo(S.dtype).tiny)
+            lanes = W[:, lane_fold == k]
+            S = F[fold == k] @ lanes
+            least = 1e-3 * np.linalg.norm(lanes, axis=0) + np.finfo(S.dtype).tiny  # equal scores do not deviate at all
+            way += lanes / np.maximum(S.std(axis=0), least)
             auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
         return way, auc / len(np.unique(lane_fold))
 

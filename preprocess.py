@@ -24,7 +24,7 @@ MISSING = {"", "na", "n/a", "nan", "null", "?"}
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 RANK_KNOTS = 201  # quantiles by which ranks are found
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
-CHUNK = 512  # rows whose similarities are computed at a time, few enough to stay in the cache
+CHUNK = 512  # rows whose similarities are computed at a time
 FARTHEST = 1e6  # how many times the range of the training rows another row may lie away from them
 
 
@@ -388,7 +388,7 @@ class Preprocessor:
         return self
 
     def transform(self, X):
-        X = self._select(_fill(_as_float(X), self.mean_))
+        X = _take(_fill(_as_float(X), self.mean_), self.kept_)
         with np.errstate(over="ignore"):
             if (self.unit_ != 1).any():
                 X = X.multiply(self.unit_).tocsr() if sp.issparse(X) else X * self.unit_
@@ -400,9 +400,6 @@ class Preprocessor:
         Z = np.ones((X.shape[0], self.n_features_out_), np.float32)
         Z[:, :-1] = X
         return Z
-
-    def _select(self, X):
-        return X if len(self.kept_) == X.shape[1] else X[:, self.kept_]
 
 
 def _as_float(X):
@@ -493,9 +490,9 @@ class Columns:
     def fit(self, Z):
         low, high = Z.min(axis=0), Z.max(axis=0)
         self.varying_ = np.flatnonzero(low < high)
-        Z, self.low_ = Z[:, self.varying_], low[self.varying_]
+        Z, self.low_ = _take(Z, self.varying_), low[self.varying_]
         self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
-        many = Z[:, self.many_]
+        many = _take(Z, self.many_)
         self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
         self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)] if self.ranked else None
         return self
@@ -509,27 +506,45 @@ class Columns:
         return knots, (rank - 0.5) * np.sqrt(12)
 
     def standard(self, Z):
-        return self._transform(Z, lambda many: np.clip((many - self.mean_) / self.sd_, -6, 6))
+        return self._transform(Z, self._standardise)
 
     def rank(self, Z):
-        return self._transform(
-            Z, lambda many: np.column_stack([np.interp(column, *knots) for column, knots in zip(many.T, self.knots_)])
-        )
+        return self._transform(Z, self._rank)
 
     def _transform(self, Z, transform_many):
-        Z = Z[:, self.varying_]
+        Z = _take(Z, self.varying_)
+        if len(self.many_) == Z.shape[1]:
+            return transform_many(Z)
         out = np.where(Z > self.low_, np.float32(1), np.float32(-1))
         if len(self.many_):
             out[:, self.many_] = transform_many(Z[:, self.many_])
         return out
 
+    def _standardise(self, Z):
+        Z = Z - self.mean_
+        Z /= self.sd_
+        return np.clip(Z, -6, 6, out=Z)
+
+    def _rank(self, Z):
+        return np.column_stack([np.interp(z, *knots) for z, knots in zip(Z.T, self.knots_)]).astype(np.float32)
+
+
+def _take(X, columns):
+    """``X[:, columns]``, or X itself where that is all of it."""
+    return X if len(columns) == X.shape[1] else X[:, columns]
+
 
 class Features:
-    """Several feature maps, by name, of the same scaled rows; ``columns`` makes other versions of them, if need be."""
+    """Several feature maps, by name, of the same scaled rows; ``columns`` makes other versions of them, if need be.
 
-    def __init__(self, columns, maps):
+    All maps share the landmarks, training rows drawn from all alike: drawn from scarce positives, each would vouch for
+    itself.
+    """
+
+    def __init__(self, columns, maps, n_landmarks=0):
         self.columns = columns
         self.maps = maps
+        self.n_landmarks = n_landmarks
 
     def fit_transform(self, Z, sample, rng):
         """Fit the maps in turn and yield for each the features of its rows and the numbers of those rows.
@@ -539,28 +554,38 @@ class Features:
         if self.columns is not None:
             self.columns.fit(Z)
         every = np.arange(Z.shape[0])
-        whole = _Views(self.columns, Z)
-        part = whole if len(sample) == len(every) else _Views(self.columns, Z[sample])
+        which = rng.choice(len(sample), min(len(sample), self.n_landmarks), replace=False)
+        self.landmarks_ = Views(self.columns, Z[sample[which]])
+        whole = Views(self.columns, Z, self.landmarks_)
+        part = whole if len(sample) == len(every) else Views(self.columns, Z[sample], self.landmarks_)
         for a_map in self.maps.values():
             views, rows = (part, sample) if isinstance(a_map, LandmarkMap) else (whole, every)
-            yield a_map.fit(views, rng).transform(views), rows
+            yield a_map.fit(views).transform(views), rows
 
     def score(self, Z, weights):
         """The sum of what each map's features and weights give for the rows of Z."""
-        views = _Views(self.columns, Z)
+        views = Views(self.columns, Z, self.landmarks_)
         return sum(a_map.score(views, w) for a_map, w in zip(self.maps.values(), weights))
 
 
-class _Views(dict):
-    """The same rows in several versions, each but the scaled rows themselves made when it is first asked for."""
+class Views(dict):
+    """What the maps ask of the same rows, each made when it is first asked for.
 
-    def __init__(self, columns, Z):
+    ``views["rank"]`` is a version of the rows, ``views["rank", city_block]`` its distances from that of the landmarks.
+    """
+
+    def __init__(self, columns, Z, landmarks=None):
         super().__init__(scaled=Z)
         self.columns = columns
+        self.landmarks = self if landmarks is None else landmarks
 
-    def __missing__(self, version):
-        self[version] = getattr(self.columns, version)(self["scaled"])
-        return self[version]
+    def __missing__(self, key):
+        if isinstance(key, tuple):
+            version, distance = key
+            self[key] = distance(self[version], self.landmarks[version])
+        else:
+            self[key] = getattr(self.columns, key)(self["scaled"])
+        return self[key]
 
 
 class LinearMap:
@@ -569,7 +594,7 @@ class LinearMap:
     def __init__(self, *versions):
         self.versions = versions
 
-    def fit(self, views, rng):
+    def fit(self, views):
         F = self._columns(views)
         squares = F.multiply(F) if sp.issparse(F) else F * F
         variance = squares.mean(axis=0, dtype=np.float64) - F.mean(axis=0, dtype=np.float64) ** 2
@@ -588,34 +613,28 @@ class LinearMap:
 
 
 class LandmarkMap:
-    """Similarities to some training rows, the landmarks, turned into features whose products are the similarities.
+    """Similarities to the landmarks, turned into features whose products are the similarities.
 
         k(x, c)  = mean over the terms of  exp(-(|x - c| / (width * median |x - c|)) ** power)
         features = k(x, landmarks) @ inv(L).T,   where  L @ L.T = k(landmarks, landmarks) + ridge
 
-    A term is (version, distance, power, width). The landmarks are drawn from all rows alike: drawn from scarce
-    positives, each would vouch for itself.
+    A term is (version, distance, power, width).
 
     Reference: C. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
     """
 
-    def __init__(self, n_landmarks, *terms):
-        self.n_landmarks = n_landmarks
+    def __init__(self, *terms):
         self.terms = terms
 
-    def fit(self, views, rng):
-        n = len(views[self.terms[0][0]])
-        which = rng.choice(n, min(n, self.n_landmarks), replace=False)
-        self.landmarks_ = {version: views[version][which] for version, *_ in self.terms}
-        self.median_ = [self._median(version, distance) for version, distance, *_ in self.terms]
-        K = self._kernel(self.landmarks_)
+    def fit(self, views):
+        self.median_ = [_median(views.landmarks[version, distance]) for version, distance, *_ in self.terms]
+        ((_, K),) = self._kernel_chunks(views.landmarks, chunk=len(views.landmarks["scaled"]))
         self.scale_ = np.float32(1 / np.sqrt(max(1 - K.mean(dtype=np.float64), 1e-3)))
-        K[np.diag_indices_from(K)] += RIDGE
-        self.L_ = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        self.L_ = _factor(K)
         return self
 
     def transform(self, views):
-        F = np.empty((len(views[self.terms[0][0]]), len(self.L_)), np.float32)
+        F = np.empty((len(views["scaled"]), len(self.L_)), np.float32)
         for rows, K in self._kernel_chunks(views):
             F[rows] = solve_triangular(self.L_, K.T, lower=True, overwrite_b=True, check_finite=False).T
         F *= self.scale_
@@ -626,28 +645,33 @@ class LandmarkMap:
         alpha = solve_triangular(self.L_, w * self.scale_, lower=True, trans=1, check_finite=False)
         return np.concatenate([K @ alpha for _, K in self._kernel_chunks(views)])
 
-    def _kernel_chunks(self, views):
-        versions = {version for version, *_ in self.terms}
-        for i in range(0, len(views[self.terms[0][0]]), CHUNK):
-            rows = slice(i, i + CHUNK)
-            yield rows, self._kernel({version: views[version][rows] for version in versions})
+    def _kernel_chunks(self, views, chunk=CHUNK):
+        """Yield rows, few enough to stay in the cache, and their similarities to the landmarks."""
+        for i in range(0, len(views["scaled"]), chunk):
+            rows = slice(i, i + chunk)
+            K = 0
+            for (version, distance, power, width), median in zip(self.terms, self.median_):
+                D = views[version, distance][rows] / (-median * np.float32(width))
+                if power == 2:
+                    D *= -D
+                K += np.exp(D, out=D)
+            K /= np.float32(len(self.terms))
+            yield rows, K
 
-    def _median(self, version, distance):
-        landmarks = self.landmarks_[version]
-        D = distance(landmarks[:300], landmarks)
-        D = D[D > 1e-3]
-        return np.float32(np.median(D)) if len(D) else np.float32(1)
 
-    def _kernel(self, views):
-        K = 0
-        for (version, distance, power, width), median in zip(self.terms, self.median_):
-            D = distance(views[version], self.landmarks_[version])
-            D /= np.float32(width) * median
-            if power == 2:
-                D *= D
-            K += np.exp(np.negative(D, out=D), out=D)
-        K /= np.float32(len(self.terms))
-        return K
+def _factor(K, ridge=RIDGE):
+    """The Cholesky factor of K + ridge, or more of it where rounding has left K further from positive definite."""
+    try:
+        return cholesky(K + ridge * np.eye(len(K), dtype=K.dtype), lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return _factor(K, 10 * ridge)
+
+
+def _median(D):
+    """The median of the distances between rows that are not the same, from some of them."""
+    D = D[:300]
+    D = D[D > 1e-3]
+    return np.float32(np.median(D)) if len(D) else np.float32(1)
 
 
 def euclidean(X, C):
@@ -669,18 +693,19 @@ def plain_features():
 
 
 def rich_features(n_landmarks, small, quick):
-    """The columns, and similarities to landmarks that fall off as a bell ("smooth"), with a peak ("rough") or as both.
+    """The columns, and similarities to landmarks that fall off as a bell, with a peak, or, mixed and narrower, as both.
 
-    ``small`` data has time for both apart, and is too few rows for narrow ones. ``quick`` leaves out ranks and
-    city-block distances, which are dear in many columns.
+    Only ``small`` data leaves time for all of them. ``quick`` leaves out ranks and city-block distances, which are dear
+    in many columns.
     """
     ranks = () if quick else ("rank",)
     bell = ("standard", euclidean, 2)
     peak = ("standard", euclidean, 1) if quick else ("rank", city_block, 1)
-    maps = {"linear": LinearMap("standard", *ranks)}
+    maps = {
+        "linear": LinearMap("standard", *ranks),
+        "mixed": LandmarkMap((*bell, 0.5), (*peak, 0.5)),
+    }
     if small:
-        maps["smooth"] = LandmarkMap(n_landmarks, (*bell, 1))
-        maps["rough"] = LandmarkMap(n_landmarks, (*peak, 1))
-    else:
-        maps["mixed"] = LandmarkMap(n_landmarks, (*bell, 0.5), (*peak, 0.5))
-    return Features(Columns(ranked=not quick), maps)
+        maps["smooth"] = LandmarkMap((*bell, 1))
+        maps["rough"] = LandmarkMap((*peak, 1))
+    return Features(Columns(ranked=not quick), maps, n_landmarks)

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -23,6 +24,8 @@ from scipy.io import savemat
 from sklearn.model_selection import StratifiedKFold
 
 import exp
+from oam import OnlineAUC
+from preprocess import Preprocessor
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -323,12 +326,19 @@ def test_absent_variables_are_named_beside_those_that_are_there(save, rows):
         ["--update", "newton"],
         ["--passes", "0"],
         ["--jobs", "0"],
+        ["--seed", "4294967296"],
+        ["--C", "1e300"],
+        ["--features", "cubic"],
+        ["--features", "auto", "--C", "1"],
+        ["--features", "auto", "--buffer", "9"],
+        ["--passes", "2", "--features", "auto"],
         ["--wat"],
         ["a.mat", "b.mat", "c.mat"],
     ],
 )
 def test_bad_options_are_refused_in_argparses_style(argv):
-    assert refused(argv[0] if argv[0].startswith("--") else "3 files", *argv).startswith("usage: exp.py")
+    option = next((arg for arg in argv if arg.startswith("--") and arg != "--features"), "--features")
+    assert refused(option if argv[0].startswith("--") else "3 files", *argv).startswith("usage: exp.py")
 
 
 def test_an_error_ends_the_process_with_code_2_and_one_line(tmp_path):
@@ -354,6 +364,104 @@ def test_ctrl_c(tmp_path):
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
     assert "interrupted" in err and "Traceback" not in err
+
+
+# --- what is learned from --------------------------------------------------------------------------------------------
+
+
+def test_features_are_the_columns_alone_or_weighed_against_similarities(train):
+    said = {}
+    for features in ("linear", "auto"):
+        code, out, err = call(train, "--features", features, "--folds", 2)
+        assert code == 0 and RESULT.fullmatch(out)
+        said[features] = [words for words in exp.WORDS.values() if words in err]
+    assert said["linear"] == [] and len(said["auto"]) > 1
+    assert score(train, "--folds", 2) == float(out.split()[-1])  # auto is the default
+
+
+@pytest.mark.parametrize(
+    "argv, parameters, passes",
+    [
+        (["--C", "1e-3"], {"C": 1e-3}, 1),
+        (["--buffer", "7"], {"buffer": 7}, 1),
+        (["--update", "sequential", "--buffer", "9"], {"update": "sequential", "buffer": 9}, 1),
+        (["--update", "gradient", "--features", "linear"], {}, 1),
+        (["--passes", "2", "--C", "0.01", "--seed", "4294967295"], {"C": 0.01}, 2),
+    ],
+)
+def test_options_of_the_published_algorithm_run_it(train, rows, scored, monkeypatch, argv, parameters, passes):
+    """Against `OnlineAUC` on the same rows in the same order, whatever the size of the pieces they come in."""
+    monkeypatch.setattr(exp, "CHUNK", 16)
+    X, y = rows
+    seed = int(argv[-1]) if "--seed" in argv else 0
+    score(train, *argv, "--folds", 3, "--jobs", 1)
+    splits = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
+    for fold, ((_, scores), (rows_in, rows_out)) in enumerate(zip(scored, splits, strict=True)):
+        preprocessor = Preprocessor().fit(X[rows_in])
+        rng = np.random.RandomState([seed, fold])
+        model = OnlineAUC(random_state=rng, **parameters)
+        for _ in range(passes):
+            order = rng.permutation(rows_in)
+            model.partial_fit(preprocessor.transform(X[order]), y[order])
+        expected = model.decision_function(preprocessor.transform(X[rows_out]))
+        np.testing.assert_allclose(scores, expected, rtol=1e-3, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_budget_that_is_too_short_cuts_learning_and_no_fold(save):
+    X, y = make_rows(3000, 10, 300)
+    code, out, err = call(save(x=X, y=y), "--budget", 0.2)
+    assert code == 0 and RESULT.fullmatch(out)
+    assert len(re.search(r"AUC of each fold: (.*)", err)[1].split()) == 10
+    assert 0 <= int(re.search(r"the clock cut learning to (\d+)% of the plan", err)[1]) < 100
+
+
+# --- where the output goes -------------------------------------------------------------------------------------------
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+
+
+def shell(line, *argv):
+    """Run a line of shell in which "$@" is the command."""
+    arguments = [sys.executable, str(ROOT / "exp.py"), *map(str, argv)]
+    return subprocess.run(["sh", "-c", line, "sh", *arguments], capture_output=True, text=True)
+
+
+@posix
+@pytest.mark.parametrize("line", ['"$@" 2>&-', '"$@" 2>&- <&-'])
+def test_without_standard_error_the_result_is_printed_all_the_same(train, line):
+    done = shell(line, train, "--folds", 2)
+    assert (done.returncode, done.stderr) == (0, "") and RESULT.fullmatch(done.stdout)
+
+
+@posix
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_result_that_cannot_be_written_is_one_line_of_error(train):
+    done = shell('"$@" >/dev/full', train, *QUICK, "-q")
+    assert done.returncode == 2
+    assert re.fullmatch(r"exp\.py: error: cannot write the result: .+\n", done.stderr)
+
+
+@posix
+def test_a_reader_that_has_gone_is_no_traceback(train):
+    done = shell('"$@" | true', train, *QUICK, "-q")
+    assert re.fullmatch(r"(exp\.py: error: cannot write the result: .+\n)?", done.stderr)
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (BrokenProcessPool("no more"), "a worker process was killed"),
+        (MemoryError(), "not enough memory"),
+        (OSError(28, "No space left on device"), "cannot write the result: No space left on device"),
+    ],
+)
+def test_what_goes_wrong_around_the_run_is_one_line_too(train, monkeypatch, error, message):
+    def fail(options):
+        raise error
+
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # which is restored after the test
+    monkeypatch.setattr(exp, "run", fail)
+    assert len(refused(message, train).splitlines()) == 1
 
 
 # --- anything else ---------------------------------------------------------------------------------------------------
@@ -391,3 +499,7 @@ def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, endi
         assert RESULT.fullmatch(out) and err == ""
     else:
         assert (code, out) == (2, "") and re.fullmatch(r"exp\.py: error: .*any.*\n|exp\.py: error: .*expected.*\n", err)
+
+
+def test_a_wide_sparse_file_of_zeros(save):
+    refused("no feature varies", save(x=sp.csc_matrix((40, 3000)), y=np.arange(40) % 2))

@@ -1,0 +1,33 @@
+"""What the scripts beside this one share. Importing it puts the modules of the folder above within reach."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+
+def read(path):
+    """The raw rows of a data file, and +1 for each row of its rarer class, -1 for each of the other."""
+    from preprocess import InputError, find_classes, load, signs
+
+    try:
+        data = load(path)
+        return data.X, signs(data.y, find_classes(data.y))
+    except InputError as error:
+        sys.exit(f"error: {error}")
+
+
+def run_exp(*files, seed):
+    """The AUC that the command prints, and its seconds by the wall clock."""
+    start = time.perf_counter()
+    command = [sys.executable, ROOT / "exp.py", *files, "--seed", str(seed), "-q"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
+    if not score:
+        sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
+    return float(score[1]), seconds
