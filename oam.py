@@ -61,6 +61,9 @@ class Reservoir:
 
     def add(self, X, offset, which, uniform):
         """Offer the rows ``X[which]`` in order; ``uniform``, in [0, 1) for each row of X, decides their slots."""
+        if len(which) == 1 and self.seen >= self.size and uniform[which[0]] * (self.seen + 1) >= self.size:
+            self.seen += 1  # the common case of a single row, which a full reservoir does not keep
+            return
         t = np.arange(self.seen + 1, self.seen + len(which) + 1)
         self.seen += len(which)
         slot = np.where(t <= self.size, t - 1, (uniform[which] * t).astype(np.intp))
@@ -184,10 +187,12 @@ class PairLearner:
                 if len(which):
                     B.add(X, offset, which, uniform)
         if self.P.seen and self.N.seen:
-            if self.update == "gradient":
+            if self.update == "sequential":
+                self._sequential_step(X, y)
+            elif len(y) > 1 or offset is not None or sp.issparse(X):
                 self._gradient_step(X, offset, pos, neg)
             else:
-                self._sequential_step(X, y)
+                self._gradient_step_of_one(X, y[0])
         # An average over all steps in which step t weighs as t^3: the last half has 94 % of it (Shamir, Zhang 2013).
         self.n_steps += 1
         self.W_mean += (self.W - self.W_mean) * (4 / (self.n_steps + 3))
@@ -202,6 +207,14 @@ class PairLearner:
             P = self.P.draw(self.draw)
             step += self.P.seen / P[0].shape[0] * self._sum_violators(P, _part((X, offset), neg))
         self.W += self.C / 2 * step
+
+    def _gradient_step_of_one(self, X, y):
+        """`_gradient_step` for a single dense row, without the detour through counts."""
+        B = self.N if y > 0 else self.P
+        rows, _ = B.draw(self.draw)
+        violates = (y * (X @ self.W - rows @ self.W) < 1).astype(self.W.dtype)
+        step = X.T * violates.sum(axis=0) - rows.T @ violates
+        self.W += self.C * (y * B.seen / len(rows) / 2) * step
 
     def _sum_violators(self, positives, negatives):
         """The sum of ``p - n`` over the violators of each lane: a row enters as often as it violates, so counts do."""

@@ -24,7 +24,7 @@ from preprocess import Preprocessor
 
 THREADS = (1, 2)
 PAIRS = 1_000_000  # about as many as the double loop has time for; larger files are cut to random rows
-BUFFER, BLOCK = 1_000, 256  # of the generated dense data
+BUFFER, BLOCK = 1_000, 512  # of the generated dense data
 CHUNK = 2_048
 
 
