@@ -77,12 +77,14 @@ def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row, sparse=False):
 
     More than four negatives to a positive add little to pairs, so they are the first to be left out.
     """
-    rows = int(min(n_train, 50_000, max(6_000, min(5 * n_pos, 4e6 / cells_per_row))))
+    rows = int(min(n_train, 20_000, max(6_000, min(5 * n_pos, 4e6 / cells_per_row))))
     sample = min(rows, 6_000)
     small = n_train <= 3_000
-    landmarks = int(min(sample, 800 if small else 1_000, max(2e7 / n_test, 100)))
+    affordable = min(9e6, 6e9 / n_columns) / (sample + n_test)
+    landmarks = int(min(sample, 700 if small else 1_000, max(affordable, 100)))
     quick = (sample + n_test) * landmarks * n_columns > 3e8
-    visits, folds = (9_600, 8) if small else (19_200, 3)
+    visits = 8_000 if small else 16_000
+    folds = 8 if small and n_columns <= 1_000 else 3
     block = 128 if sparse else 32  # a product of sparse rows costs much the same for few of them as for many
     return Plan(rows, sample, landmarks, visits, block, folds, small, quick)
 
