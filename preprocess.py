@@ -396,7 +396,7 @@ class Preprocessor:
             X = self.scaler_.transform(X)
         np.clip(_cells(X), -FARTHEST, FARTHEST, out=_cells(X))
         if sp.issparse(X):
-            return sp.hstack([X, np.ones((X.shape[0], 1))], format="csr", dtype=np.float32)
+            return sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr", dtype=np.float32))
         Z = np.ones((X.shape[0], self.n_features_out_), np.float32)
         Z[:, :-1] = X
         return Z

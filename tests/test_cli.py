@@ -480,10 +480,11 @@ def odd_data(draw):
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
-@given(odd_data(), st.sampled_from(["mat", "npz", "csv"]))
-@example((np.array([[1e308], [-1e308], [1e308], [0]]), np.array([0, 1, 0, 1]), False), "mat")
-@example((np.array([[1e39, 0], [0, 1], [0, 2], [0, 3]]), np.array([0, 0, 1, 1]), False), "mat")
-def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, ending):
+@given(odd_data(), st.sampled_from(["mat", "npz", "csv"]), st.sampled_from(["published", "auto", "linear"]))
+@example((np.array([[1e308], [-1e308], [1e308], [0]]), np.array([0, 1, 0, 1]), False), "mat", "published")
+@example((np.array([[1e39, 0], [0, 1], [0, 2], [0, 3]]), np.array([0, 0, 1, 1]), False), "mat", "published")
+@example((np.arange(12)[:, None] % 2, np.arange(12) % 4 == 0, False), "mat", "auto")
+def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, ending, learner):
     X, y, sparse = data
     path = tmp_path_factory.getbasetemp() / f"any.{ending}"
     if ending == "csv":
@@ -494,7 +495,8 @@ def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, endi
         np.savez(path, x_tr=X, y_tr=y)
     else:
         savemat(path, {"x_tr": sp.csc_matrix(X) if sparse and X.ndim == 2 else X, "y_tr": y})
-    code, out, err = call(path, "-q", *QUICK)
+    options = QUICK if learner == "published" else ["--folds", "2", "--jobs", "1", "--features", learner]
+    code, out, err = call(path, "-q", *options)
     if code == 0:
         assert RESULT.fullmatch(out) and err == ""
     else:
