@@ -16,6 +16,7 @@ STARTED = time.monotonic() - time.process_time()  # about when the process start
 
 import argparse  # noqa: E402
 import errno  # noqa: E402
+import os  # noqa: E402
 import sys  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 
@@ -24,7 +25,7 @@ __version__ = "1.0.0"
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 WORDS = {
     "linear": "the columns themselves",
-    "mixed": "narrow similarities to landmarks",
+    "mixed": "similarities to landmarks",
     "smooth": "wide, smooth similarities to landmarks",
     "rough": "wide, rough similarities to landmarks",
 }
@@ -83,8 +84,8 @@ def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row, sparse=False):
     affordable = min(9e6, 6e9 / n_columns) / (sample + n_test)
     landmarks = int(min(sample, 700 if small else 1_000, max(affordable, 100)))
     quick = (sample + n_test) * landmarks * n_columns > 3e8
-    visits = 8_000 if small else 16_000
-    folds = 8 if small and n_columns <= 1_000 else 3
+    visits = 9_600 if small else 16_000
+    folds = 6 if (small or n_pos < 300) and n_columns <= 1_000 else 3
     block = 128 if sparse else 32  # a product of sparse rows costs much the same for few of them as for many
     return Plan(rows, sample, landmarks, visits, block, folds, small, quick)
 
@@ -471,4 +472,7 @@ def fail(message, code=2):
 
 
 if __name__ == "__main__":
-    sys.exit(main(started=STARTED))
+    code = main(started=STARTED)
+    if code == 130:
+        os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever
+    sys.exit(code)
