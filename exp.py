@@ -81,7 +81,7 @@ def make_plan(n_train, n_pos, n_test, n_columns, cells_per_row, sparse=False):
     rows = int(min(n_train, 20_000, max(6_000, min(5 * n_pos, 4e6 / cells_per_row))))
     sample = min(rows, 6_000)
     small = n_train <= 3_000
-    affordable = min(9e6, 6e9 / n_columns) / (sample + n_test)
+    affordable = min(9e6, 4e9 / n_columns) / (sample + n_test)
     landmarks = int(min(sample, 700 if small else 1_000, max(affordable, 100)))
     quick = (sample + n_test) * landmarks * n_columns > 3e8
     visits = 9_600 if small else 16_000
@@ -102,7 +102,7 @@ def thin(y, size):
 
 
 def learn(X, y, train, n_test, options, rng, stop):
-    """Learn from the rows ``train`` of X: a function that scores scaled rows, and what a `Fold` tells of it."""
+    """Learn from the rows ``train`` of X: a function that scores rows, and what a `Fold` tells of it."""
     import numpy as np
     import scipy.sparse as sp
 
