@@ -39,7 +39,7 @@ FEW_COLUMNS = 2_000
 
 # The choice among lanes.
 STEP_SIZES = (200.0, 2_500.0, 30_000.0)
-SHARPNESS = 0.25  # from 0.1 to 1 it makes no difference
+SHARPNESS = 0.25  # from 0.125 to 0.5 the mean AUC over 26 data sets stays within .0006
 
 
 class Reservoir:
