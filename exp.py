@@ -6,8 +6,11 @@
     python exp.py data.csv --label sick --positive yes
     python exp.py train.mat --features linear --seed 3 -q
     python exp.py train.mat --update sequential --C 1e-3 --buffer 100
+    python exp.py train.mat --plots figures
+    python exp.py train.mat --compare --cost 100,1
 
-The one line on standard output is the result, for example "AUC Score: 0.9712"; all else goes to standard error.
+The last line on standard output is the result, for example "AUC Score: 0.9712". Nothing else goes there but the table
+of --compare; what is said on the way goes to standard error.
 """
 
 import time
@@ -18,7 +21,9 @@ import argparse  # noqa: E402
 import errno  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
+from contextlib import contextmanager  # noqa: E402
+from dataclasses import dataclass, field  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 __version__ = "1.0.0"
 
@@ -31,32 +36,94 @@ WORDS = {
 }
 CHUNK = 2048  # rows learned from or scored at a time
 RESERVE = 0.08  # share of the budget kept for scoring, printing and ending
+SPACING = 1.15  # how many times as many rows until the next point of a curve
+
+
+@dataclass(frozen=True)
+class Work:
+    """What there is to do: for each split ``(train, test)`` learn from these rows of X and test on those of X_test."""
+
+    X: object
+    y: object
+    X_test: object
+    y_test: object
+    splits: list
+
+    def split(self, fold):
+        train, test = self.splits[fold]
+        return train, self.X_test[test], self.y_test[test]
 
 
 @dataclass
 class Fold:
-    """What one fold, or one pair of files, has given: ``done`` is the share of the plan that the clock let be."""
+    """What one fold, or one pair of files, has given: ``done`` is the share of the plan that the clock let be.
+
+    ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
+    """
 
     auc: float
+    scores: object = field(compare=False)
+    seconds: float = field(compare=False)
+    curve: list = field(compare=False)
     changes: dict
     done: float
     shares: dict
 
 
-@dataclass(frozen=True)
+@dataclass
 class Clock:
-    """Deals out what is left of the budget: an equal share to each fold yet to begin; what is unused goes on."""
+    """Deals out what is left of the budget: an equal share to each fold yet to begin; what is unused goes on.
+
+    Time that passes while it is paused does not count, neither for this fold nor for those behind it.
+    """
 
     end: float
     folds: int
     jobs: int
+    paused: float = 0.0
+
+    def now(self):
+        return time.monotonic() - self.paused
 
     def start(self, fold):
         """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
-        now = time.monotonic()
+        now = self.now()
         rounds = -(-(self.folds - fold) // self.jobs)
         deadline = now + (self.end - now) / rounds
-        return lambda: time.monotonic() > deadline
+        return lambda: self.now() > deadline
+
+    @contextmanager
+    def pause(self):
+        begun = time.monotonic()
+        yield
+        self.paused += time.monotonic() - begun
+
+
+class Curve:
+    """Notes how well the test rows would be ranked if learning ended at this moment, at ever longer intervals."""
+
+    def __init__(self, clock, X_test, y_test):
+        self.clock, self.X_test, self.y_test = clock, X_test, y_test
+        self.points, self.rows, self.due = [], 0, 0
+        self.begun = clock.now()
+
+    def note(self, rows, score, end=lambda: None):
+        """``rows`` have been learned from so far; after ``end``, ``score`` scores other rows as if that were all."""
+        self.rows = rows
+        if rows >= self.due:
+            from sklearn.metrics import roc_auc_score
+
+            seconds = self.clock.now() - self.begun
+            with self.clock.pause():
+                end()
+                self.points.append((seconds, rows, roc_auc_score(self.y_test, in_chunks(score, self.X_test))))
+            self.due = SPACING * rows
+
+    def end(self, seconds, auc):
+        """Learning has taken so long and come to this."""
+        if self.points[-1][1] == self.rows:
+            self.points.pop()
+        self.points.append((seconds, self.rows, auc))
 
 
 @dataclass(frozen=True)
@@ -101,7 +168,7 @@ def thin(y, size):
     return np.sort(np.concatenate([rare[:n_rare], common[: size - n_rare]]))
 
 
-def learn(X, y, train, n_test, options, rng, stop):
+def learn(X, y, train, n_test, options, rng, stop, curve=None):
     """Learn from the rows ``train`` of X: a function that scores rows, and what a `Fold` tells of it."""
     import numpy as np
     import scipy.sparse as sp
@@ -127,17 +194,18 @@ def learn(X, y, train, n_test, options, rng, stop):
     else:
         features = rich_features(plan.landmarks, plan.small, plan.quick)
     ranker = Ranker(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
-    ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop)
-    shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
-    done = ranker.done_ * len(shares) / len(features.maps)
 
     def score(X):
-        return features.score(scale(X), ranker.weights_)
+        return features.score(scale(X), ranker.weights_) + np.float64(ranker.intercept_)
 
+    watch = (lambda rows, end: curve.note(rows, score, end)) if curve else None
+    ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop, watch)
+    shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
+    done = ranker.done_ * len(shares) / len(features.maps)
     return score, preprocessor.changes_, done, shares
 
 
-def learn_published(X, y, train, options, rng, stop):
+def learn_published(X, y, train, options, rng, stop, curve=None):
     """The same for the published algorithm as it stands, on the scaled columns and the bias."""
     from oam import OnlineAUC
     from preprocess import Preprocessor
@@ -147,6 +215,10 @@ def learn_published(X, y, train, options, rng, stop):
     passes = given.pop("passes", 1)
     learner = OnlineAUC(random_state=rng, **given)
     planned, learned = passes * len(train), 0
+
+    def score(X):
+        return learner.decision_function(preprocessor.transform(X))
+
     while learned < planned and not (learned and stop()):
         start = learned % len(train)
         if start == 0:
@@ -154,63 +226,70 @@ def learn_published(X, y, train, options, rng, stop):
         rows = order[start : start + CHUNK]
         learner.partial_fit(preprocessor.transform(X[rows]), y[rows], classes=[-1, 1])
         learned += len(rows)
-
-    def score(X):
-        return learner.decision_function(preprocessor.transform(X))
-
+        if curve:
+            curve.note(learned, score)
     return score, preprocessor.changes_, learned / planned, {}
 
 
-def run_fold(X, y, train, X_test, y_test, options, fold, clock):
-    """Learn from the rows ``train`` of X, in a seeded random order, and measure the AUC on the test rows."""
+def run_fold(fold, work, options, clock):
+    """Learn from the training rows of a fold, in a seeded random order, and measure the AUC on its test rows."""
     import numpy as np
     from sklearn.metrics import auc, roc_curve
 
-    stop = clock.start(fold)
+    stop, begun = clock.start(fold), clock.now()
+    train, X_test, y_test = work.split(fold)
+    curve = Curve(clock, X_test, y_test) if options.plots else None
     rng = np.random.RandomState([options.seed, fold])
     if options.published:
-        score, *told = learn_published(X, y, train, options, rng, stop)
+        score, *told = learn_published(work.X, work.y, train, options, rng, stop, curve)
     else:
-        score, *told = learn(X, y, train, X_test.shape[0], options, rng, stop)
-    scores = [score(X_test[i : i + CHUNK]) for i in range(0, X_test.shape[0], CHUNK)]
-    fpr, tpr, _ = roc_curve(y_test, np.concatenate(scores))
-    return Fold(auc(fpr, tpr), *told)
+        score, *told = learn(work.X, work.y, train, X_test.shape[0], options, rng, stop, curve)
+    learned = clock.now() - begun
+    scores = in_chunks(score, X_test)
+    fpr, tpr, _ = roc_curve(y_test, scores)
+    area = auc(fpr, tpr)
+    if curve:
+        curve.end(learned, area)
+    return Fold(area, scores, clock.now() - begun, curve.points if curve else [], *told)
 
 
-def cross_validate(X, y, n_folds, options, report):
-    """The `Fold` of each fold, in order; ``report`` is called with those at hand whenever one more is done."""
-    import joblib
+def in_chunks(score, X):
+    """The scores of the rows of X, a part of them at a time."""
     import numpy as np
-    from sklearn.model_selection import StratifiedKFold
 
-    splits = list(StratifiedKFold(n_folds, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y))
-    jobs = min(options.jobs or joblib.cpu_count(), n_folds)
-    clock = make_clock(options, n_folds, jobs)
-    folds = {}
-    for fold, result in each_fold(jobs, X, y, splits, options, clock):
+    return np.concatenate([score(X[i : i + CHUNK]) for i in range(0, X.shape[0], CHUNK)])
+
+
+def run_folds(work, options, talk):
+    """The `Fold` of each split, in order."""
+    n_folds = len(work.splits)
+    jobs = min(options.jobs, n_folds)
+    clock = Clock(options.started + options.budget * (1 - RESERVE), n_folds, jobs)
+    begun, folds = time.monotonic(), {}
+    talk.progress([], n_folds, begun, options)
+    for fold, result in in_processes(jobs, n_folds, run_fold, work, options, clock):
         folds[fold] = result
-        report(folds.values())
+        talk.progress(folds.values(), n_folds, begun, options)
     return [folds[fold] for fold in range(n_folds)]
 
 
-def make_clock(options, folds, jobs):
-    return Clock(options.started + options.budget * (1 - RESERVE), folds, jobs)
+def in_processes(jobs, n, function, *arguments, seconds=None):
+    """Yield i and ``function(i, *arguments)`` for each i below n as it ends, from so many processes.
 
-
-def each_fold(jobs, *work):
-    """Yield the number and the `Fold` of every fold as it ends. Threads would wait for each other: steps are short."""
-    _start_worker(*work)
-    n_folds = len(work[2])
-    if jobs == 1:
-        yield from map(_numbered_fold, range(n_folds))
+    TimeoutError ends it after ``seconds``. Threads would wait for each other: the steps of learning are short.
+    """
+    _start_worker(function, *arguments)
+    if jobs == 1 and seconds is None:
+        yield from map(_run_numbered, range(n))
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import active_children, get_context
 
     fork = sys.platform == "linux"  # workers then share the data and what is imported
-    pool = ProcessPoolExecutor(jobs, get_context("fork" if fork else "spawn"), _start_process, work)
+    context = get_context("fork" if fork else "spawn")
+    pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
     try:
-        for done in as_completed([pool.submit(_numbered_fold, fold) for fold in range(n_folds)]):
+        for done in as_completed([pool.submit(_run_numbered, i) for i in range(n)], seconds):
             yield done.result()
         pool.shutdown()
     except BaseException:
@@ -222,7 +301,10 @@ def each_fold(jobs, *work):
 def _start_process(*work):
     import signal
 
+    from threadpoolctl import threadpool_limits
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    threadpool_limits(1)
     _start_worker(*work)
 
 
@@ -231,10 +313,9 @@ def _start_worker(*work):
     _work = work
 
 
-def _numbered_fold(fold):
-    X, y, splits, options, clock = _work
-    train, test = splits[fold]
-    return fold, run_fold(X, y, train, X[test], y[test], options, fold, clock)
+def _run_numbered(i):
+    function, *arguments = _work
+    return i, function(i, *arguments)
 
 
 def sample():
@@ -250,12 +331,67 @@ def sample():
     return Data(X[rows], (digit[rows] == 8).astype(int))
 
 
+def compare(work, options, report):
+    """Yield a `Rival` for each of the baselines, on the same rows; ``report`` is told how far the next one has got."""
+    from baselines import Rival, learners, run_rival
+
+    n_folds = len(work.splits)
+    for name, learner in learners(options.cost, options.seed).items():
+        report(name, 0, n_folds)
+        folds, trouble = {}, ""
+        try:
+            jobs = min(options.jobs, n_folds)
+            for fold, result in in_processes(jobs, n_folds, run_rival, work, learner, seconds=options.compare_seconds):
+                folds[fold] = result
+                report(name, len(folds), n_folds)
+        except TimeoutError:
+            trouble = f"stopped after {options.compare_seconds:g} s, with {len(folds)} of {n_folds} folds done"
+        except MemoryError:
+            trouble = "not enough memory"
+        except ValueError as error:
+            trouble = f"cannot learn from this: {' '.join(str(error).split())}"
+        if trouble:
+            yield Rival(name, trouble=trouble)
+        else:
+            aucs, scores, seconds = zip(*(folds[fold] for fold in range(n_folds)))
+            yield Rival(name, list(aucs), list(scores), sum(seconds))
+
+
+def print_result(text):
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "standard output is closed")
+    print(text, flush=True)
+
+
+def print_comparison(work, folds, options, talk):
+    """Print a table of ours and the baselines, a line as soon as it is known, and return the lines' `Rival` objects."""
+    from baselines import Rival, table_head, table_row
+
+    ours = Rival("ours", [fold.auc for fold in folds], [fold.scores for fold in folds], sum(f.seconds for f in folds))
+    print_result(table_head())
+    print_result(table_row(ours, ours))
+    rivals = [ours]
+    for rival in compare(work, options, talk.comparing):
+        talk.clear()
+        print_result(table_row(rival, ours))
+        rivals.append(rival)
+    talk.clear()
+    talk.say(
+        "lead of ours: the mean over the folds and its 95 % interval (paired, corrected for shared training rows); "
+        "+/-: standard deviation over the folds; seconds: of all folds, one core each"
+    )
+    return rivals
+
+
 class Talk:
-    """All that is said on standard error."""
+    """All that is said on standard error. On a terminal the last line is live: a bar that grows."""
+
+    BAR = 20
 
     def __init__(self, quiet):
         self.quiet = quiet or sys.stderr is None
         self.live = not self.quiet and sys.stderr.isatty()
+        self.shown = 0  # characters of the live line
 
     def say(self, text, end="\n"):
         if not self.quiet:
@@ -264,13 +400,50 @@ class Talk:
             except OSError:  # nobody can read it, but there may be a result to print
                 self.quiet = True
 
-    def progress(self, folds, n_folds, started):
+    def progress(self, folds, n_folds, begun, options):
+        """Say how many folds are done, how well, and on a terminal also how many seconds are left."""
+        import numpy as np
+
+        now = time.monotonic()
         aucs = [fold.auc for fold in folds]
-        text = f"fold {len(aucs)}/{n_folds}: mean AUC {sum(aucs) / len(aucs):.4f}, {time.monotonic() - started:.1f} s"
-        if self.live:
-            self.say(f"\r{text:<60}", end="\n" if len(aucs) == n_folds else "")
+        text = f"fold {len(aucs)}/{n_folds}"
+        if aucs:
+            text += f": mean AUC {np.mean(aucs):.4f}"
+        if not self.live:
+            if aucs and n_folds > 1:
+                self.say(f"{text}, {now - options.started:.1f} s")
+            return
+        if len(aucs) > 1:
+            text += f" +/- {np.std(aucs, ddof=1):.4f}"
+        left = options.started + options.budget - now
+        if aucs:
+            left = min(left, (now - begun) / len(aucs) * (n_folds - len(aucs)))
+        if len(aucs) < n_folds:
+            self.show(len(aucs) / n_folds, f"{text}, {max(left, 0):.1f} s left")
         else:
-            self.say(text)
+            self.show(1, f"{text}, {now - options.started:.1f} s", end="\n")
+
+    def comparing(self, name, done, n_folds):
+        if self.live:
+            self.show(done / n_folds, f"{name}: fold {done}/{n_folds}")
+
+    def show(self, share, text, end=""):
+        """Write over the live line, in one go and not beyond the terminal's width."""
+        import shutil
+
+        full, empty = ("█", "░") if _can_write("█░") else ("#", ".")
+        n_full = round(self.BAR * share)
+        line = f"{full * n_full}{empty * (self.BAR - n_full)} {text}"[: shutil.get_terminal_size().columns - 1]
+        blank = " " * (self.shown - len(line))
+        self.shown = 0 if end else len(line)
+        if _in_colour():
+            line = f"\x1b[36m{line[: self.BAR]}\x1b[0m{line[self.BAR :]}"
+        self.say(f"\r{line}{blank}", end=end)
+
+    def clear(self):
+        if self.shown:
+            self.say("\r" + " " * self.shown + "\r", end="")
+            self.shown = 0
 
     def summary(self, folds, options):
         import numpy as np
@@ -291,7 +464,22 @@ class Talk:
             self.say("weighed inside the training rows: " + describe([fold.shares for fold in folds]))
         done = sum(fold.done for fold in folds) / len(folds)
         cut = f"the clock cut learning to {done:.0%} of the plan" if done < 1 else "the clock cut nothing"
-        self.say(f"{time.monotonic() - options.started:.1f} s of {options.budget:g} s; {cut}")
+        beyond = ", and more for the points of curves" if options.plots else ""
+        self.say(f"{time.monotonic() - options.started:.1f} s of {options.budget:g} s{beyond}; {cut}")
+
+
+def _can_write(text):
+    try:
+        text.encode(sys.stderr.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _in_colour():
+    """As https://no-color.org asks; older Windows consoles would show the codes themselves."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not plain and (os.name != "nt" or "WT_SESSION" in os.environ)
 
 
 def describe(shares):
@@ -308,11 +496,15 @@ def describe(shares):
 def run(options):
     """Load, learn, print."""
     import numpy as np
+    from joblib import cpu_count
     from threadpoolctl import threadpool_limits
 
     from preprocess import InputError, find_classes, load, show, signs
 
     talk = Talk(options.quiet)
+    options.jobs = options.jobs or cpu_count()
+    if options.plots:
+        prepare_plots(options.plots)
     if options.files:
         name = options.files[0]
         data = load(name, names(options.x_name, "x_tr"), names(options.y_name, "y_tr"), options.label)
@@ -326,29 +518,68 @@ def run(options):
         f"{name}: {data.X.shape[0]} rows x {data.X.shape[1]} features, {n_pos} positive (label {show(classes[1])}), "
         f"{n_neg} negative (label {show(classes[0])})"
     )
+    if len(options.files) == 2:
+        work = two_files(data, y, classes, options)
+    else:
+        rarer = min(n_pos, n_neg)
+        if rarer < 2:
+            raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
+        if rarer < options.folds:
+            talk.say(f"warning: {rarer} folds instead of {options.folds}, because one class has {rarer} rows only")
+        work = cross_validation(data.X, y, min(options.folds, rarer), options.seed)
     with threadpool_limits(1):  # the folds share the cores, and the digits must not depend on how many there are
-        if len(options.files) == 2:
-            x_names, y_names = names(options.x_name, "x_te", "x_tr"), names(options.y_name, "y_te", "y_tr")
-            test = load(options.files[1], x_names, y_names, options.label, like=data)
-            y_test = signs(test.y, classes)
-            if len(set(y_test)) < 2:
-                raise InputError(f"{options.files[1]}: all labels are {show(test.y[0])}, expected both classes")
-            clock = make_clock(options, 1, 1)
-            folds = [run_fold(data.X, y, np.arange(len(y)), test.X, y_test, options, 0, clock)]
-        else:
-            rarer = min(n_pos, n_neg)
-            if rarer < 2:
-                raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
-            if rarer < options.folds:
-                talk.say(f"warning: {rarer} folds instead of {options.folds}, because one class has {rarer} rows only")
-            n_folds = min(options.folds, rarer)
-            folds = cross_validate(
-                data.X, y, n_folds, options, lambda done: talk.progress(done, n_folds, options.started)
-            )
-    talk.summary(folds, options)
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "standard output is closed")
-    print(f"AUC Score: {sum(fold.auc for fold in folds) / len(folds):.4f}", flush=True)
+        folds = run_folds(work, options, talk)
+        talk.summary(folds, options)
+        rivals = print_comparison(work, folds, options, talk) if options.compare else []
+    if options.plots:
+        draw_figures(options.plots, work, folds, rivals)
+        talk.say(f"figures are in {options.plots}")
+    print_result(f"AUC Score: {sum(fold.auc for fold in folds) / len(folds):.4f}")
+
+
+def cross_validation(X, y, n_folds, seed):
+    import numpy as np
+    from sklearn.model_selection import StratifiedKFold
+
+    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)
+    return Work(X, y, X, y, list(splits))
+
+
+def two_files(data, y, classes, options):
+    import numpy as np
+
+    from preprocess import InputError, load, show, signs
+
+    x_names, y_names = names(options.x_name, "x_te", "x_tr"), names(options.y_name, "y_te", "y_tr")
+    test = load(options.files[1], x_names, y_names, options.label, like=data)
+    y_test = signs(test.y, classes)
+    if len(set(y_test)) < 2:
+        raise InputError(f"{options.files[1]}: all labels are {show(test.y[0])}, expected both classes")
+    return Work(data.X, y, test.X, y_test, [(np.arange(len(y)), np.arange(len(y_test)))])
+
+
+def prepare_plots(directory):
+    """Find out before the run whether figures can be drawn after it."""
+    from importlib.util import find_spec
+
+    from preprocess import InputError
+
+    if find_spec("matplotlib") is None:
+        raise InputError("--plots needs matplotlib, which is not installed: python -m pip install matplotlib")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--plots {directory} is no directory and cannot be made: {error.strerror}") from error
+
+
+def draw_figures(directory, work, folds, rivals):
+    from figures import draw
+
+    def results(of_folds):
+        return [(work.y_test[test], scores) for (_, test), scores in zip(work.splits, of_folds)]
+
+    learners = {rival.name: results(rival.scores) for rival in rivals if not rival.trouble}
+    draw(directory, results([fold.scores for fold in folds]), [fold.curve for fold in folds], learners)
 
 
 def names(chosen, *usual):
@@ -370,6 +601,15 @@ def number(kind, low, what, high=float("inf")):
         return value
 
     return parse
+
+
+def costs(text):
+    """An argparse type: two costs."""
+    try:
+        missed, false_alarm = (number(float, 0.0, "a number above 0", float("inf"))(part) for part in text.split(","))
+    except (ValueError, argparse.ArgumentTypeError):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers above 0, such as 100,1") from None
+    return missed, false_alarm
 
 
 def make_parser():
@@ -421,6 +661,21 @@ def make_parser():
     add("--update", choices=["sequential", "gradient"], help="the paper's two updates (default: gradient)")
     add("--passes", type=count, metavar="N", help="passes over the training rows (default: 1)")
     add("--jobs", type=count, metavar="N", help="folds at a time (default: one for each core)")
+    add("--plots", type=Path, metavar="DIR", help="draw figures of the folds into this directory (default: none)")
+    add("--compare", action="store_true", help="also run other learners and print a table (default: off)")
+    add(
+        "--compare-seconds",
+        type=positive,
+        metavar="S",
+        help="seconds after which a learner of --compare is stopped (default: 60)",
+    )
+    add(
+        "--cost",
+        type=costs,
+        metavar="FN,FP",
+        help="cost of a missed positive and of a false alarm, for the cost-sensitive learners of --compare "
+        "(default: negatives/positives,1)",
+    )
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
     add("--label", metavar="NAME", help="the label column of a .csv file (default: the last)")
     add("--x-name", metavar="NAME", help="the variable of the features (default: x_tr; of a test file x_te, then x_tr)")
@@ -438,6 +693,11 @@ def main(argv=None, started=None):
     given = [name for name in PUBLISHED if getattr(options, name) is not None]
     if given and options.features == "auto":
         parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
+    if options.compare_seconds and not options.compare:
+        parser.error("--compare-seconds goes with --compare only")
+    if options.cost and not options.compare:
+        parser.error("--cost goes with --compare only")
+    options.compare_seconds = options.compare_seconds or 60.0
     options.published = bool(given)
     options.started = time.monotonic() if started is None else started
     try:

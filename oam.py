@@ -18,6 +18,7 @@ Reference: P. Zhao, S. C. H. Hoi, R. Jin, T. Yang. Online AUC Maximization. ICML
 """
 
 import copy
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -398,6 +399,7 @@ class Ranker:
     Attributes
     ----------
     weights_ : list of the weights of each set of features
+    intercept_ : float, which brings the mean score of rows not learned from to 0; a ranking does not depend on it
     shares_ : list of the share of each set in the mean, by step size
     done_ : float, the share of the planned rows that was learned from before ``stop`` said so
     """
@@ -411,27 +413,38 @@ class Ranker:
         self.draw = draw
         self.block = block
 
-    def fit(self, feature_sets, y, stop=lambda: False):
+    def fit(self, feature_sets, y, stop=lambda: False, watch=None):
         """Learn from ``(F, rows)`` pairs: features of the rows ``y[rows]``, in random order, for each set in turn.
 
-        ``stop`` is asked now and then whether to make an end; something is always learned first.
+        ``stop`` is asked now and then whether to make an end; something is always learned first. ``watch``, if given,
+        is called as often with the number of rows learned from so far, and a function that sets the attributes to what
+        an end at this moment would make them.
         """
         fold = self._inner_folds(y)
+        n_pos = np.count_nonzero(y > 0)
         lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
-        ways, aucs, learned, planned = [], [], 0, 0
+        judged, learned, planned = [], 0, 0
         for F, rows in feature_sets:
+            judge = partial(self._judge, F, y[rows], fold[rows], lane_fold)
             visits = max(self.visits, len(rows))
-            W, visited = self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits, stop)
-            way, auc = self._judge(F, y[rows], fold[rows], W, lane_fold)
-            ways.append(way)
-            aucs.append(auc)
+            for visited, learner in self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits, stop):
+                if watch is not None:
+                    watch(learned + visited, partial(self._weigh, judged, judge, learner, n_pos))
             learned, planned = learned + visited, planned + visits
+            judged = self._weigh(judged, judge, learner.end(), n_pos)
             if stop():
                 break
         self.done_ = learned / planned
-        self.shares_ = soft_choice(np.array(aucs), np.count_nonzero(y > 0))
-        self.weights_ = [way @ share.astype(way.dtype) for way, share in zip(ways, self.shares_)]
         return self
+
+    def _weigh(self, judged, judge, learner, n_pos):
+        """What is judged so far and what this learner has learned, each weighing by its AUC."""
+        judged = [*judged, judge(learner.ended().W_mean)]
+        ways, offsets, aucs = zip(*judged)
+        self.shares_ = soft_choice(np.array(aucs), n_pos)
+        self.weights_ = [way @ share.astype(way.dtype) for way, share in zip(ways, self.shares_)]
+        self.intercept_ = -float(np.sum(self.shares_ * offsets))
+        return judged
 
     def _inner_folds(self, y):
         """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
@@ -444,7 +457,7 @@ class Ranker:
         return fold
 
     def _learn(self, F, y, fold, lane_step, lane_fold, visits, stop):
-        """Weights, one column a lane, and the number of rows learned from."""
+        """Learn in all lanes and yield, after each chunk, the number of rows learned from and the learner."""
         held_out = (fold[:, None] == lane_fold) & (lane_fold >= 0)
         n_pos = np.count_nonzero(y > 0)
         pairs = n_pos * (len(y) - n_pos) * (1 - held_out.mean(axis=0)) ** 2
@@ -456,18 +469,23 @@ class Ranker:
             rows = slice(start, min(start + chunk, len(y), start + visits - visited))
             learner.learn(F[rows], y[rows], held_out[rows], new=visited < len(y))
             visited += rows.stop - rows.start
-        return learner.end().W_mean, visited
+            yield visited, learner
 
-    def _judge(self, F, y, fold, W, lane_fold):
-        """For every step size: weights that give standardised scores, a mean over the folds, and the AUC held out."""
-        way, auc = 0, 0
+    def _judge(self, F, y, fold, lane_fold, W):
+        """For every step size: weights that give standardised scores, their mean, and their AUC.
+
+        All three are of rows held out; the weights and the means are added up over the folds.
+        """
+        way, mean, auc = 0, 0, 0
         for k in np.unique(lane_fold):
             lanes = W[:, lane_fold == k]
             S = F[fold == k] @ lanes
             least = 1e-3 * np.linalg.norm(lanes, axis=0) + np.finfo(S.dtype).tiny  # equal scores do not deviate at all
-            way += lanes / np.maximum(S.std(axis=0), least)
+            deviation = np.maximum(S.std(axis=0), least)
+            way += lanes / deviation
+            mean += S.mean(axis=0, dtype=np.float64) / deviation
             auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
-        return way, auc / len(np.unique(lane_fold))
+        return way, mean, auc / len(np.unique(lane_fold))
 
 
 def soft_choice(aucs, n_pos):

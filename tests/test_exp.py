@@ -169,21 +169,32 @@ def test_no_fold_goes_beyond_the_end_and_none_goes_without(now, jobs, used):
     assert used < 1 or max(free) == pytest.approx(100, abs=0.01)
 
 
+def test_a_paused_clock_takes_nothing_from_this_fold_nor_from_those_behind_it(now):
+    clock = exp.Clock(100, 5, 1)
+    stop = clock.start(0)
+    with clock.pause():
+        now[0] += 1000
+    assert clock.now() == 0 and not stop()
+    assert deadline(stop, now, 2000) == pytest.approx(1020, abs=1e-3)
+    now[0] += 20
+    assert deadline(clock.start(1), now, 2000) == pytest.approx(1040, abs=1e-3)
+
+
 # --- learning --------------------------------------------------------------------------------------------------------
 
-NEVER = SimpleNamespace(start=lambda fold: lambda: False)
-AT_ONCE = SimpleNamespace(start=lambda fold: lambda: True)
+NEVER, AT_ONCE = float("inf"), -float("inf")
 
 
 def options_of(**kwargs):
-    return SimpleNamespace(
-        **{"seed": 0, "features": None, "published": False, **dict.fromkeys(exp.PUBLISHED), **kwargs}
-    )
+    usual = {"seed": 0, "features": None, "published": False, "plots": None, **dict.fromkeys(exp.PUBLISHED)}
+    return SimpleNamespace(**{**usual, **kwargs})
 
 
-def run_fold(X, y, clock=NEVER, fold=0, **kwargs):
-    train, test = np.arange(len(y)) % 3 > 0, np.arange(len(y)) % 3 == 0
-    return exp.run_fold(X, y, np.flatnonzero(train), X[test], y[test], options_of(**kwargs), fold, clock)
+def run_fold(X, y, end=NEVER, **kwargs):
+    """Learn from two thirds of the rows and test on the others; the clock runs out at ``end``."""
+    third = np.arange(len(y)) % 3 == 0
+    work = exp.Work(X, y, X, y, [(np.flatnonzero(~third), np.flatnonzero(third))])
+    return exp.run_fold(0, work, options_of(**kwargs), exp.Clock(end, 1, 1))
 
 
 @pytest.fixture
@@ -265,5 +276,51 @@ def test_the_auc_is_that_of_the_scores(rows, monkeypatch):
     train, test = np.arange(40), np.arange(40, 60)
     weights = np.array([1.0, -2, 0.5, 3])
     monkeypatch.setattr(exp, "learn", lambda *args: (lambda X: np.round(X @ weights), {}, 1, {}))
-    fold = exp.run_fold(X, y, train, X[test], y[test], options_of(), 0, NEVER)
+    fold = exp.run_fold(0, exp.Work(X, y, X, y, [(train, test)]), options_of(), exp.Clock(NEVER, 1, 1))
     assert fold.auc == pytest.approx(roc_auc_score(y[test], np.round(X[test] @ weights)), abs=1e-12)
+
+
+# --- curves ----------------------------------------------------------------------------------------------------------
+
+LEARNERS = [{}, {"features": "linear"}, {"published": True, "passes": 3}]
+
+
+@pytest.mark.parametrize("kwargs", LEARNERS)
+def test_curves_change_nothing_and_end_where_the_fold_ends(kwargs, monkeypatch):
+    monkeypatch.setattr(exp, "CHUNK", 100)
+    X, y = make_rows(900, 3, 225)
+    plain, noted = run_fold(X, y, **kwargs), run_fold(X, y, plots="here", **kwargs)
+    assert noted == plain
+    assert_array_equal(noted.scores, plain.scores)
+    assert plain.curve == []
+    seconds, rows, aucs = np.array(noted.curve).T
+    assert len(rows) > 3 and (np.diff(rows) > 0).all() and (np.diff(seconds) >= 0).all() and seconds[0] >= 0
+    assert aucs[-1] == noted.auc
+    assert ((aucs >= 0) & (aucs <= 1)).all()
+
+
+def test_a_point_of_a_curve_is_what_an_end_at_that_moment_gives(monkeypatch):
+    """Against folds that the clock stops at the first point of the curve, at the second, and so on."""
+    X, y = make_rows(2000, 3, 400)
+    curve = run_fold(X, y, plots="here").curve
+    for _, rows, auc in curve[:: len(curve) // 4]:
+        learned = [0]
+
+        def learn(self, X, y, *args, learned=learned, learn=oam.PairLearner.learn, **kwargs):
+            learned[0] += len(y)
+            learn(self, X, y, *args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(oam.PairLearner, "learn", learn)
+            patch.setattr(exp.Clock, "start", lambda *args, learned=learned, rows=rows: lambda: learned[0] >= rows)
+            assert run_fold(X, y).auc == auc
+
+
+def test_points_lie_ever_further_apart():
+    curve = exp.Curve(exp.Clock(NEVER, 1, 1), np.arange(4.0)[:, None], np.array([-1, 1, -1, 1]))
+    for rows in range(1, 2001):
+        curve.note(rows, lambda X: X[:, 0])
+    _, rows, aucs = np.array(curve.points).T
+    assert len(rows) < 50
+    assert (rows[1:] >= exp.SPACING * rows[:-1]).all() and (rows[1:] < exp.SPACING * rows[:-1] + 1).all()
+    assert set(aucs) == {0.75}

@@ -1,0 +1,117 @@
+"""The figures: that they show the numbers they should, and that no run is too odd to be drawn."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import auc, roc_auc_score, roc_curve
+
+import figures
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def make_results(n_folds=4, n=60, n_pos=12, seed=0):
+    rng = np.random.RandomState(seed)
+    y = np.where(np.arange(n) < n_pos, 1, -1)
+    return [(y, rng.randn(n) + (y > 0)) for _ in range(n_folds)]
+
+
+def make_curves(n_folds=4, n=9, seed=0):
+    rng = np.random.RandomState(seed)
+    return [
+        list(zip(0.1 * rng.rand() + np.arange(1, n + 1) ** 2, 2.0 ** np.arange(n), rng.rand(n))) for _ in range(n_folds)
+    ]
+
+
+def lines(figure):
+    """The lines of a figure by what the legend calls them, as pairs of x and y."""
+    return {line.get_label(): line.get_data() for line in figure.axes[0].get_lines()}
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def test_each_roc_curve_is_that_of_its_fold():
+    results = make_results()
+    drawn = figures.roc(results).axes[0].get_lines()
+    for line, (y, s) in zip(drawn, results):
+        fpr, tpr, _ = roc_curve(y, s)
+        assert_array_equal(line.get_data(), (fpr, tpr))
+    assert_array_equal(drawn[-1].get_data(), ([0, 1], [0, 1]))  # chance
+
+
+def test_the_mean_roc_curve_has_the_mean_auc():
+    results = make_results()
+    aucs = [roc_auc_score(y, s) for y, s in results]
+    figure = figures.roc(results)
+    label = f"mean, AUC {np.mean(aucs):.4f} ± {np.std(aucs, ddof=1):.4f}"
+    assert label in legend(figure)
+    fpr, tpr = lines(figure)[label]
+    assert auc(fpr, tpr) == pytest.approx(np.mean(aucs), abs=2e-3)
+    assert (np.diff(tpr) >= 0).all()
+
+
+def test_a_single_roc_curve_has_no_band():
+    results = make_results(1)
+    figure = figures.roc(results)
+    assert legend(figure) == [f"test rows, AUC {roc_auc_score(*results[0]):.4f}", "chance"]
+    assert not figure.axes[0].collections
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_auc_over_time_and_rows(column):
+    curves = make_curves()
+    figure = figures.auc_over(curves, column, "what", "title")
+    drawn = figure.axes[0].get_lines()
+    for line, curve in zip(drawn, curves):
+        assert_array_equal(line.get_data(), np.array(curve).T[[column, 2]])
+    x, mean = drawn[-1].get_data()
+    assert mean[-1] == pytest.approx(np.mean([curve[-1][2] for curve in curves]))  # though some have ended before
+    middle = x[len(x) // 2]
+    assert_allclose(mean[len(x) // 2], np.mean([np.interp(middle, *np.array(c).T[[column, 2]]) for c in curves]))
+    assert figure.axes[0].get_xscale() == "log"
+
+
+def test_histograms_count_every_row_of_both_classes():
+    results = make_results(3, 500, 7)
+    figure = figures.scores(results)
+    assert legend(figure) == ["1,479 negative", "21 positive"]
+    assert figure.axes[0].get_yscale() == "log"
+    y, s = (np.concatenate(part) for part in zip(*results))
+    edges = np.histogram_bin_edges(s, 40)
+    outlines = [patch.get_xy() for patch in figure.axes[0].patches]
+    for sign in (-1, 1):
+        counts, _ = np.histogram(s[y == sign], edges)
+        assert any(set(counts[counts > 0]) <= set(np.round(xy[:, 1])) for xy in outlines)
+
+
+def test_learners_are_listed_by_auc_and_all_look_different():
+    rivals = {f"learner {k}": make_results(seed=k) for k in range(20)}
+    figure = figures.compare(rivals)
+    aucs = [float(text.split()[0]) for text in legend(figure)[:-1]]
+    assert len(aucs) == 20 and aucs == sorted(aucs, reverse=True)
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in figure.axes[0].get_lines()}
+    assert len(looks) == 21
+
+
+@pytest.mark.parametrize(
+    "results, curves",
+    [
+        (make_results(), make_curves()),
+        (make_results(1), make_curves(1)),
+        (make_results(2, 3, 1), make_curves(2, 1)),
+        ([(np.array([1, -1, -1]), np.zeros(3))] * 2, [[(0.0, 1, 0.5)]] * 2),
+        ([(np.array([1, -1]), np.array([1e300, -1e300]))] * 2, make_curves(2, 2)),
+    ],
+)
+def test_whatever_is_drawn_is_a_picture(tmp_path, results, curves):
+    from matplotlib.image import imread
+
+    figures.draw(tmp_path, results, curves, {"ours": results, "theirs": results})
+    names = ["auc_steps", "auc_time", "compare", "roc", "scores"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.png" for name in names]
+    for name in names:
+        picture = imread(tmp_path / f"{name}.png")
+        assert min(picture.shape[:2]) > 400
+        assert picture[..., :3].std() > 0.01
