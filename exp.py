@@ -7,7 +7,9 @@
     python exp.py train.mat --features linear --seed 3 -q
     python exp.py train.mat --update sequential --C 1e-3 --buffer 100
     python exp.py train.mat --plots figures
-    python exp.py train.mat --compare --cost 100,1
+    python exp.py train.mat --compare
+    python exp.py train.mat --cost 100,1 --save model.npz
+    python exp.py --model model.npz new.mat --scores scores.csv
 
 The last line on standard output is the result, for example "AUC Score: 0.9712". Nothing else goes there but the table
 of --compare; what is said on the way goes to standard error.
@@ -21,11 +23,11 @@ import argparse  # noqa: E402
 import errno  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
-from contextlib import contextmanager  # noqa: E402
+from contextlib import contextmanager, nullcontext  # noqa: E402
 from dataclasses import dataclass, field  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"
 
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 WORDS = {
@@ -34,7 +36,13 @@ WORDS = {
     "smooth": "wide, smooth similarities to landmarks",
     "rough": "wide, rough similarities to landmarks",
 }
-CHUNK = 2048  # rows learned from or scored at a time
+CHUNK = 2048  # rows learned from at a time
+CONNECT_SECONDS = 10  # to wait for a scheduler
+HELD_OUT = 0.1  # share of a stream that is not learned from
+MOST_HELD_OUT = 20_000  # rows of a class that are kept of it
+HELD_OUT_CELLS = 4_000_000  # and their cells
+LONG_STREAM = 200_000  # rows for which steps of many rows are still many
+STREAM_STEP_SIZES = (200.0, 2_500.0, 30_000.0, 300_000.0)
 RESERVE = 0.08  # share of the budget kept for scoring, printing and ending
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
@@ -116,7 +124,7 @@ class Curve:
             seconds = self.clock.now() - self.begun
             with self.clock.pause():
                 end()
-                self.points.append((seconds, rows, roc_auc_score(self.y_test, in_chunks(score, self.X_test))))
+                self.points.append((seconds, rows, roc_auc_score(self.y_test, score(self.X_test))))
             self.due = SPACING * rows
 
     def end(self, seconds, auc):
@@ -169,12 +177,12 @@ def thin(y, size):
 
 
 def learn(X, y, train, n_test, options, rng, stop, curve=None):
-    """Learn from the rows ``train`` of X: a function that scores rows, and what a `Fold` tells of it."""
+    """Learn from the rows ``train`` of X: a `Model`, and what a `Fold` tells of it."""
     import numpy as np
     import scipy.sparse as sp
 
     from oam import FEW_COLUMNS, Ranker
-    from preprocess import Preprocessor, plain_features, rich_features
+    from preprocess import Model, Preprocessor, plain_features, rich_features
 
     n_columns = X.shape[1]
     sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
@@ -182,70 +190,57 @@ def learn(X, y, train, n_test, options, rng, stop, curve=None):
     plan = make_plan(len(train), np.count_nonzero(y[train] > 0), n_test, n_columns, cells_per_row, sparse)
     rows = rng.permutation(train)
     rows = rows[thin(y[rows], plan.rows)]
-    preprocessor = Preprocessor().fit(X[rows])
-
-    def scale(X):
-        Z = preprocessor.transform(X)
-        return Z.toarray() if sp.issparse(Z) and not sparse else Z
-
-    Z = scale(X[rows])
     if sparse or options.features == "linear":
         features = plain_features()
     else:
         features = rich_features(plan.landmarks, plan.small, plan.quick)
+    model = Model(Preprocessor().fit(X[rows]), features, keep_sparse=sparse)
     ranker = Ranker(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
 
-    def score(X):
-        return features.score(scale(X), ranker.weights_) + np.float64(ranker.intercept_)
+    def weighed():
+        return model.weigh(features.coefficients(ranker.weights_), ranker.intercept_)
 
-    watch = (lambda rows, end: curve.note(rows, score, end)) if curve else None
-    ranker.fit(features.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], stop, watch)
+    watch = (lambda rows, end: curve.note(rows, lambda X: weighed().score(X), end)) if curve else None
+    feature_sets = features.fit_transform(model.scale(X[rows]), thin(y[rows], plan.sample), rng)
+    ranker.fit(feature_sets, y[rows], stop, watch)
     shares = dict(zip(features.maps, np.sum(ranker.shares_, axis=1)))
     done = ranker.done_ * len(shares) / len(features.maps)
-    return score, preprocessor.changes_, done, shares
+    return weighed(), model.preprocessor.changes_, done, shares
 
 
 def learn_published(X, y, train, options, rng, stop, curve=None):
     """The same for the published algorithm as it stands, on the scaled columns and the bias."""
     from oam import OnlineAUC
-    from preprocess import Preprocessor
+    from preprocess import Model, Preprocessor, plain_features
 
-    preprocessor = Preprocessor().fit(X[train])
+    model = Model(Preprocessor().fit(X[train]), plain_features(), keep_sparse=True)
     given = {name: getattr(options, name) for name in PUBLISHED if getattr(options, name) is not None}
     passes = given.pop("passes", 1)
     learner = OnlineAUC(random_state=rng, **given)
     planned, learned = passes * len(train), 0
-
-    def score(X):
-        return learner.decision_function(preprocessor.transform(X))
-
     while learned < planned and not (learned and stop()):
         start = learned % len(train)
         if start == 0:
             order = rng.permutation(train)
         rows = order[start : start + CHUNK]
-        learner.partial_fit(preprocessor.transform(X[rows]), y[rows], classes=[-1, 1])
+        learner.partial_fit(model.scale(X[rows]), y[rows], classes=[-1, 1])
+        model.weigh([learner.coef_[0]], learner.intercept_[0])
         learned += len(rows)
         if curve:
-            curve.note(learned, score)
-    return score, preprocessor.changes_, learned / planned, {}
+            curve.note(learned, model.score)
+    return model, model.preprocessor.changes_, learned / planned, {}
 
 
 def run_fold(fold, work, options, clock):
     """Learn from the training rows of a fold, in a seeded random order, and measure the AUC on its test rows."""
-    import numpy as np
     from sklearn.metrics import auc, roc_curve
 
     stop, begun = clock.start(fold), clock.now()
     train, X_test, y_test = work.split(fold)
     curve = Curve(clock, X_test, y_test) if options.plots else None
-    rng = np.random.RandomState([options.seed, fold])
-    if options.published:
-        score, *told = learn_published(work.X, work.y, train, options, rng, stop, curve)
-    else:
-        score, *told = learn(work.X, work.y, train, X_test.shape[0], options, rng, stop, curve)
+    model, *told = make_model(work, train, X_test.shape[0], options, fold, stop, curve)
     learned = clock.now() - begun
-    scores = in_chunks(score, X_test)
+    scores = model.score(X_test)
     fpr, tpr, _ = roc_curve(y_test, scores)
     area = auc(fpr, tpr)
     if curve:
@@ -253,11 +248,14 @@ def run_fold(fold, work, options, clock):
     return Fold(area, scores, clock.now() - begun, curve.points if curve else [], *told)
 
 
-def in_chunks(score, X):
-    """The scores of the rows of X, a part of them at a time."""
+def make_model(work, train, n_test, options, fold, stop=lambda: False, curve=None):
+    """What `learn` or `learn_published` make of the rows ``train``; the seed and the fold decide all that is random."""
     import numpy as np
 
-    return np.concatenate([score(X[i : i + CHUNK]) for i in range(0, X.shape[0], CHUNK)])
+    rng = np.random.RandomState([options.seed, fold])
+    if options.published:
+        return learn_published(work.X, work.y, train, options, rng, stop, curve)
+    return learn(work.X, work.y, train, n_test, options, rng, stop, curve)
 
 
 def run_folds(work, options, talk):
@@ -267,10 +265,71 @@ def run_folds(work, options, talk):
     clock = Clock(options.started + options.budget * (1 - RESERVE), n_folds, jobs)
     begun, folds = time.monotonic(), {}
     talk.progress([], n_folds, begun, options)
-    for fold, result in in_processes(jobs, n_folds, run_fold, work, options, clock):
-        folds[fold] = result
-        talk.progress(folds.values(), n_folds, begun, options)
+    with cluster(options.scheduler, work) if options.scheduler else nullcontext():
+        if options.scheduler or is_joblib_told_where():
+            results = through_joblib(work, options)
+        else:
+            results = in_processes(jobs, n_folds, run_fold, work, options, clock)
+        for fold, result in results:
+            folds[fold] = result
+            talk.progress(folds.values(), n_folds, begun, options)
     return [folds[fold] for fold in range(n_folds)]
+
+
+def is_joblib_told_where():
+    """Whether we are called within joblib's ``parallel_config`` or ``parallel_backend``."""
+    from joblib.parallel import BACKENDS, DEFAULT_BACKEND, get_active_backend
+
+    return type(get_active_backend()[0]) is not BACKENDS[DEFAULT_BACKEND]
+
+
+def through_joblib(work, options):
+    """Yield the number and the `Fold` of each split as it ends, from wherever joblib's backend runs it.
+
+    Clocks of other machines differ, so each fold there has its own, set to an equal share of what is left here.
+    """
+    import joblib
+
+    n_folds, workers = len(work.splits), joblib.effective_n_jobs(-1)
+    left = options.started + options.budget * (1 - RESERVE) - time.monotonic()
+    share = left / -(-n_folds // workers)
+    patience = {"timeout": max(60, 10 * options.budget)} if options.scheduler else {}
+    parallel = joblib.Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1, **patience)
+    return parallel(joblib.delayed(run_elsewhere)(fold, work, options, share) for fold in range(n_folds))
+
+
+def run_elsewhere(fold, work, options, seconds):
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    n_folds = len(work.splits)
+    return fold, run_fold(fold, work, options, Clock(time.monotonic() + seconds, n_folds, n_folds))
+
+
+@contextmanager
+def cluster(address, work):
+    """Let joblib run on the Dask cluster whose scheduler is at this address; program and data are sent there."""
+    import joblib
+
+    from preprocess import InputError
+
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("--scheduler needs Dask, which is not installed: python -m pip install distributed") from None
+    try:
+        with Client(address, timeout=CONNECT_SECONDS) as client:
+            for name in ("preprocess.py", "oam.py", "exp.py"):
+                client.upload_file(str(Path(__file__).with_name(name)))
+            with joblib.parallel_config(backend="dask", scatter=[work]):
+                yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # there are many ways for a cluster to fail
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"--scheduler {address}: the Dask cluster cannot be reached, or has failed: {reason}"
+        ) from error
 
 
 def in_processes(jobs, n, function, *arguments, seconds=None):
@@ -331,12 +390,14 @@ def sample():
     return Data(X[rows], (digit[rows] == 8).astype(int))
 
 
-def compare(work, options, report):
+def compare(work, options, cost, report):
     """Yield a `Rival` for each of the baselines, on the same rows; ``report`` is told how far the next one has got."""
+    from concurrent.futures.process import BrokenProcessPool
+
     from baselines import Rival, learners, run_rival
 
     n_folds = len(work.splits)
-    for name, learner in learners(options.cost, options.seed).items():
+    for name, learner in learners(cost, options.seed).items():
         report(name, 0, n_folds)
         folds, trouble = {}, ""
         try:
@@ -346,8 +407,8 @@ def compare(work, options, report):
                 report(name, len(folds), n_folds)
         except TimeoutError:
             trouble = f"stopped after {options.compare_seconds:g} s, with {len(folds)} of {n_folds} folds done"
-        except MemoryError:
-            trouble = "not enough memory"
+        except (MemoryError, BrokenProcessPool):
+            trouble = "not enough memory, or its process was killed"
         except ValueError as error:
             trouble = f"cannot learn from this: {' '.join(str(error).split())}"
         if trouble:
@@ -363,7 +424,7 @@ def print_result(text):
     print(text, flush=True)
 
 
-def print_comparison(work, folds, options, talk):
+def print_comparison(work, folds, options, cost, talk):
     """Print a table of ours and the baselines, a line as soon as it is known, and return the lines' `Rival` objects."""
     from baselines import Rival, table_head, table_row
 
@@ -371,7 +432,9 @@ def print_comparison(work, folds, options, talk):
     print_result(table_head())
     print_result(table_row(ours, ours))
     rivals = [ours]
-    for rival in compare(work, options, talk.comparing):
+    if cost is not None:  # learners know of one cost for each class
+        cost = cost[work.y > 0, 0].mean(), cost[work.y < 0, 1].mean()
+    for rival in compare(work, options, cost, talk.comparing):
         talk.clear()
         print_result(table_row(rival, ours))
         rivals.append(rival)
@@ -381,6 +444,244 @@ def print_comparison(work, folds, options, talk):
         "+/-: standard deviation over the folds; seconds: of all folds, one core each"
     )
     return rivals
+
+
+@dataclass
+class Decisions:
+    """Which rows to act on at given costs, and what came of it, by each way to decide.
+
+    Each row is decided on by what the other folds teach; ``threshold`` is what all folds teach, for rows to come.
+    """
+
+    cost: object
+    scores: object
+    probability: object
+    acted: dict
+    outcomes: dict
+    threshold: float
+
+
+def decide(work, folds, cost):
+    """`Decisions` at these costs."""
+    import numpy as np
+
+    from oam import Calibration, Outcome, best_threshold, least_risk
+
+    y, scores = work.y_test, in_file_order(work, folds)
+    probability, moved = np.empty(len(y)), np.empty(len(y), bool)
+    for train, test in work.splits:
+        probability[test] = Calibration().fit(scores[train], y[train]).probability(scores[test])
+        moved[test] = scores[test] > best_threshold(scores[train], y[train], cost[train])
+    acted = {
+        "Bayes minimum risk": least_risk(probability, cost),
+        "moved threshold": moved,
+        "act on no row": np.zeros(len(y), bool),
+        "act on every row": np.ones(len(y), bool),
+    }
+    outcomes = {name: Outcome.of(rows, y, cost) for name, rows in acted.items()}
+    return Decisions(cost, scores, probability, acted, outcomes, best_threshold(scores, y, cost))
+
+
+def in_file_order(work, folds):
+    """The scores of all test rows, in the order of their file."""
+    import numpy as np
+
+    scores = np.empty(len(work.y_test))
+    for (_, test), fold in zip(work.splits, folds):
+        scores[test] = fold.scores
+    return scores
+
+
+def find_costs(name, data, y, options):
+    """What missing each row, were it positive, and what a false alarm on it would cost: rows x 2."""
+    import numpy as np
+
+    from preprocess import InputError
+
+    if data.cost is not None:
+        return data.cost
+    if options.cost_name:
+        raise InputError(f"{name} holds no {options.cost_name}, expected what errors on each row cost")
+    pair = options.cost
+    if not pair:
+        if y is None or len(set(y)) < 2:
+            raise InputError(f"{name} has neither labels of both classes nor costs for each row, expected --cost FN,FP")
+        pair = np.count_nonzero(y < 0) / np.count_nonzero(y > 0), 1.0
+    return np.tile(np.array(pair, float), (data.X.shape[0], 1))
+
+
+def write_scores(path, scores, probability=None, acted=None):
+    """A .csv file with a line for each row: its number, from 1, its score and, if known, probability and decision."""
+    import io
+
+    from preprocess import write_whole
+
+    columns = {"score": scores, "probability": probability, "decision": acted}
+    columns = {name: column for name, column in columns.items() if column is not None}
+    lines = zip(*(column.astype(int if name == "decision" else float).tolist() for name, column in columns.items()))
+
+    def write(file):
+        text = io.TextIOWrapper(file, encoding="ascii", newline="\n")
+        text.write(",".join(["row", *columns]) + "\n")
+        text.writelines(f"{row},{','.join(map(repr, line))}\n" for row, line in enumerate(lines, start=1))
+        text.flush()
+        text.detach()
+
+    write_whole(path, write)
+
+
+def save_model(path, data, classes, work, folds, options):
+    """Learn from all training rows and save the model, calibrated by the scores that the folds gave to other rows.
+
+    Two files give the model that was tested, without probabilities.
+    """
+    import numpy as np
+
+    from oam import Calibration
+
+    alone = len(work.splits) == 1
+    n_test = len(work.y_test) // len(work.splits)
+    model, *_ = make_model(work, np.arange(len(work.y)), n_test, options, fold=0 if alone else len(work.splits))
+    model.like = data.without_rows(classes)
+    model.about = about(options)
+    if not alone:
+        model.calibration = Calibration().fit(in_file_order(work, folds), work.y).arrays
+    model.save(path)
+
+
+def about(options):
+    """What a model file tells of where it came from."""
+    return {"program": "exp.py", "version": __version__, "seed": options.seed}
+
+
+def use_model(options, talk):
+    """Score a file with a saved model; the AUC, if the file has labels of both classes."""
+    from sklearn.metrics import roc_auc_score
+
+    from oam import Calibration, Outcome, least_risk
+    from preprocess import InputError, Model, load, show, signs
+
+    model = Model.load(options.model)
+    if not model.calibration and options.cost is not None:
+        raise InputError(f"{options.model} has no probabilities to decide by, expected a model saved after folds")
+    name = options.files[0]
+    x_names, y_names = names(options.x_name, "x_te", "x_tr"), names(options.y_name, "y_te", "y_tr")
+    costs = cost_names(options, "c_te", "c_tr")
+    data = load(name, x_names, y_names, options.label, model.like, labelled=False, cost_names=costs)
+    talk.say(
+        f"{name}: {data.X.shape[0]} rows x {data.X.shape[1]} features; a positive is label {show(model.like.y[1])}"
+    )
+    y = None if data.y is None else signs(data.y, model.like.y)
+    both = y is not None and len(set(y)) == 2
+    if not both and not options.scores:
+        found = "no labels" if y is None else f"one label only, {show(data.y[0])}"
+        raise InputError(f"{name} has {found}, so there is no AUC; expected both classes, or --scores to write scores")
+    scores = model.score(data.X)
+    probability = Calibration(model.calibration).probability(scores) if model.calibration else None
+    acted = None
+    if options.cost is not None:
+        cost = find_costs(name, data, y, options)
+        acted = least_risk(probability, cost)
+        if y is not None:
+            talk.outcomes({"Bayes minimum risk": Outcome.of(acted, y, cost)})
+    if options.scores:
+        write_scores(options.scores, scores, probability, acted)
+        talk.say(f"scores are in {options.scores}")
+    return roc_auc_score(y, scores) if both else None
+
+
+class HeldOut:
+    """A uniform sample of the rows held out of a stream, of each class apart: an AUC minds no class's size."""
+
+    def __init__(self, size, rng):
+        from oam import Reservoir
+
+        self.reservoirs = {1: Reservoir(size), -1: Reservoir(size)}
+        self.rng = rng
+
+    def add(self, Z, y):
+        import numpy as np
+
+        uniform = self.rng.random_sample(len(y))
+        for sign, reservoir in self.reservoirs.items():
+            (which,) = np.nonzero(y == sign)
+            if len(which):
+                reservoir.add(Z, None, which, uniform)
+
+    def sizes(self):
+        return [len(reservoir) for reservoir in self.reservoirs.values()]
+
+    def auc(self, learner):
+        import numpy as np
+        from sklearn.metrics import roc_auc_score
+
+        scores = [learner.decision_function(reservoir.rows) for reservoir in self.reservoirs.values()]
+        return roc_auc_score(np.repeat([1, -1], self.sizes()), np.concatenate(scores))
+
+
+def learn_stream(options, talk):
+    """Learn from files of any size in one pass, some rows at a time; the AUC on rows held out of the stream."""
+    import numpy as np
+
+    from oam import FEW_COLUMNS
+    from preprocess import InputError, Model, Preprocessor, find_classes, plain_features, signs, stream
+
+    rng = np.random.RandomState(options.seed)
+    model, n_rows, n_learned = None, 0, 0
+    for data, share in stream(options.files, options.label):
+        out = rng.random_sample(data.X.shape[0]) < HELD_OUT
+        if model is None:
+            classes = find_classes(data.y, options.positive)
+            y = signs(data.y, classes)
+            if len(set(y[~out])) < 2:
+                raise InputError(
+                    f"{options.files[0]}: the first rows are too few, or of one class, expected both classes"
+                )
+            many = data.X.shape[1] > FEW_COLUMNS  # of fewer, sparse rows are quicker to learn from when dense
+            model = Model(Preprocessor().fit(data.X[~out]), plain_features(), many, data.without_rows(classes))
+            Z = model.scale(data.X[~out])
+            learners = make_learners(Z, y[~out], len(y) / share, options, rng)
+            size = int(min(MOST_HELD_OUT, max(HELD_OUT_CELLS / Z.shape[1], 100)))
+            to_choose, to_test, n_first = HeldOut(size, rng), HeldOut(size, rng), Z.shape[0]
+        y, Z = signs(data.y, classes), model.scale(data.X)
+        choose = out & (rng.random_sample(len(y)) < 0.5) & (len(learners) > 1)
+        test = out & ~choose
+        to_choose.add(Z[choose], y[choose])
+        to_test.add(Z[test], y[test])
+        if not out.all():
+            for learner in learners:
+                learner.partial_fit(Z[~out], y[~out], classes=[-1, 1])
+        n_rows, n_learned = n_rows + len(y), n_learned + np.count_nonzero(~out)
+        talk.streaming(n_rows, share)
+    talk.clear()
+    if 0 in to_test.sizes() or (len(learners) > 1 and 0 in to_choose.sizes()):
+        raise InputError(f"a class is not among the {n_rows - n_learned} rows held out of {n_rows}, expected both")
+    best = max(learners, key=to_choose.auc) if len(learners) > 1 else learners[0]
+    model.weigh([best.coef_[0]], best.intercept_[0])
+    talk.stream(options, n_rows, n_learned, n_first, len(learners), to_choose, to_test)
+    if options.save:
+        model.about = about(options)
+        model.save(options.save)
+        talk.say(f"the model, learned from {n_learned} rows, is in {options.save}")
+    return to_test.auc(best)
+
+
+def make_learners(Z, y, n_rows, options, rng):
+    """A learner with the C that was asked for, or several, whose steps over so many rows like these differ in size."""
+    import numpy as np
+
+    from oam import OnlineAUC
+    from preprocess import LinearMap, Views
+
+    given = {name: getattr(options, name) for name in PUBLISHED if getattr(options, name) is not None}
+    if "C" in given:
+        values = [given.pop("C")]
+    else:
+        share = np.mean(y > 0)
+        scale = LinearMap("scaled").fit(Views(None, Z)).scale_
+        values = [size * float(scale) ** 2 / (share * (1 - share) * n_rows**2) for size in STREAM_STEP_SIZES]
+    block = 512 if n_rows > LONG_STREAM else 64
+    return [OnlineAUC(C, block=block, random_state=rng.randint(2**31 - 1), **given) for C in values]
 
 
 class Talk:
@@ -445,6 +746,60 @@ class Talk:
             self.say("\r" + " " * self.shown + "\r", end="")
             self.shown = 0
 
+    def outcomes(self, outcomes):
+        """A table of what each way to decide has led to."""
+        counts = ("true_positives", "false_positives", "false_negatives", "true_negatives")
+        self.say(
+            f"{'decisions':<19}{'TP':>8}{'FP':>8}{'FN':>8}{'TN':>8}  precision  recall      F1        cost  savings"
+        )
+        for name, outcome in outcomes.items():
+            numbers = "".join(f"{getattr(outcome, count):8d}" for count in counts)
+            rates = f"{outcome.precision:11.4f}{outcome.recall:8.4f}{outcome.f1:8.4f}"
+            self.say(f"{name:<19}{numbers}{rates}{outcome.cost:12.6g}{outcome.savings:9.1%}")
+
+    def decisions(self, decisions):
+        """The outcomes, and the thresholds that a user can apply."""
+        import numpy as np
+
+        missed, false_alarm = decisions.cost.min(axis=0)
+        alike = np.ptp(decisions.cost, axis=0).max() == 0
+        costs = f"{missed:g} for a missed positive, {false_alarm:g} for a false alarm" if alike else "those of each row"
+        self.say(f"costs: {costs}; each fold decides by what the others teach")
+        self.outcomes(decisions.outcomes)
+        level = (
+            f"{false_alarm / (missed + false_alarm):.4g}"
+            if alike
+            else "false alarm / (missed + false alarm) of the row"
+        )
+        self.say(
+            f"for rows to come: act where the probability is above {level} (Bayes minimum risk), "
+            f"or the score above {decisions.threshold:.6g} (moved threshold)"
+        )
+
+    def data(self, name, data, y, classes):
+        import numpy as np
+
+        from preprocess import show
+
+        n_pos = np.count_nonzero(y > 0)
+        self.say(
+            f"{name}: {data.X.shape[0]} rows x {data.X.shape[1]} features, "
+            f"{n_pos} positive (label {show(classes[1])}), {len(y) - n_pos} negative (label {show(classes[0])})"
+        )
+
+    def streaming(self, n_rows, share):
+        if self.live:
+            self.show(share, f"{n_rows:,} rows")
+
+    def stream(self, options, n_rows, n_learned, n_first, n_learners, to_choose, to_test):
+        seconds = time.monotonic() - options.started
+        self.say(f"{n_rows} rows in {seconds:.1f} s, {n_learned} of them learned from, scaled by the first {n_first}")
+        if n_learners > 1:
+            positive, negative = to_choose.sizes()
+            self.say(f"C chosen among {n_learners} values by {positive} positive and {negative} negative rows held out")
+        positive, negative = to_test.sizes()
+        self.say(f"AUC on a sample of {positive} positive and {negative} negative rows held out of the stream")
+
     def summary(self, folds, options):
         import numpy as np
 
@@ -494,58 +849,73 @@ def describe(shares):
 
 
 def run(options):
-    """Load, learn, print."""
-    import numpy as np
+    """Do what was asked for, and print the result."""
     from joblib import cpu_count
     from threadpoolctl import threadpool_limits
-
-    from preprocess import InputError, find_classes, load, show, signs
 
     talk = Talk(options.quiet)
     options.jobs = options.jobs or cpu_count()
     if options.plots:
         prepare_plots(options.plots)
+    work = use_model if options.model else learn_stream if options.stream else test_by_folds
+    with threadpool_limits(1):  # folds share the cores, and the digits must not depend on how many there are
+        auc = work(options, talk)
+    if auc is not None:
+        print_result(f"AUC Score: {auc:.4f}")
+
+
+def test_by_folds(options, talk):
+    """Cross-validate a file, or learn from one and test on another, with all that was asked for; the mean AUC."""
+    from preprocess import find_classes, load, signs
+
     if options.files:
         name = options.files[0]
-        data = load(name, names(options.x_name, "x_tr"), names(options.y_name, "y_tr"), options.label)
+        x_names, y_names = names(options.x_name, "x_tr"), names(options.y_name, "y_tr")
+        data = load(name, x_names, y_names, options.label, cost_names=cost_names(options, "c_tr"))
     else:
         name, data = "embedded sample (scikit-learn's digits, the eights thinned to 40 against the rest)", sample()
     classes = find_classes(data.y, options.positive)
     y = signs(data.y, classes)
-    n_pos = np.count_nonzero(y > 0)
-    n_neg = len(y) - n_pos
-    talk.say(
-        f"{name}: {data.X.shape[0]} rows x {data.X.shape[1]} features, {n_pos} positive (label {show(classes[1])}), "
-        f"{n_neg} negative (label {show(classes[0])})"
-    )
-    if len(options.files) == 2:
-        work = two_files(data, y, classes, options)
-    else:
-        rarer = min(n_pos, n_neg)
-        if rarer < 2:
-            raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
-        if rarer < options.folds:
-            talk.say(f"warning: {rarer} folds instead of {options.folds}, because one class has {rarer} rows only")
-        work = cross_validation(data.X, y, min(options.folds, rarer), options.seed)
-    with threadpool_limits(1):  # the folds share the cores, and the digits must not depend on how many there are
-        folds = run_folds(work, options, talk)
-        talk.summary(folds, options)
-        rivals = print_comparison(work, folds, options, talk) if options.compare else []
+    cost = None if options.cost is None else find_costs(name, data, y, options)
+    talk.data(name, data, y, classes)
+    work = two_files(data, y, classes, options) if len(options.files) == 2 else one_file(name, data, y, options, talk)
+    folds = run_folds(work, options, talk)
+    talk.summary(folds, options)
+    rivals = print_comparison(work, folds, options, cost, talk) if options.compare else []
+    decisions = None if cost is None else decide(work, folds, cost)
+    if decisions:
+        talk.decisions(decisions)
+    if options.save:
+        save_model(options.save, data, classes, work, folds, options)
+        talk.say(f"the model, learned from all {len(y)} rows, is in {options.save}")
+    if options.scores:
+        told = (decisions.probability, decisions.acted["Bayes minimum risk"]) if decisions else ()
+        write_scores(options.scores, in_file_order(work, folds), *told)
+        talk.say(f"scores of rows not learned from are in {options.scores}")
     if options.plots:
-        draw_figures(options.plots, work, folds, rivals)
+        draw_figures(options.plots, work, folds, rivals, decisions)
         talk.say(f"figures are in {options.plots}")
-    print_result(f"AUC Score: {sum(fold.auc for fold in folds) / len(folds):.4f}")
+    return sum(fold.auc for fold in folds) / len(folds)
 
 
-def cross_validation(X, y, n_folds, seed):
+def one_file(name, data, y, options, talk):
+    """The folds of one file."""
     import numpy as np
     from sklearn.model_selection import StratifiedKFold
 
-    splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(y)), y)
-    return Work(X, y, X, y, list(splits))
+    from preprocess import InputError
+
+    rarer = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+    if rarer < 2:
+        raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
+    if rarer < options.folds:
+        talk.say(f"warning: {rarer} folds instead of {options.folds}, because one class has {rarer} rows only")
+    folds = StratifiedKFold(min(options.folds, rarer), shuffle=True, random_state=options.seed)
+    return Work(data.X, y, data.X, y, list(folds.split(np.zeros(len(y)), y)))
 
 
 def two_files(data, y, classes, options):
+    """One fold: all rows of the first file, and all of the second."""
     import numpy as np
 
     from preprocess import InputError, load, show, signs
@@ -572,14 +942,21 @@ def prepare_plots(directory):
         raise InputError(f"--plots {directory} is no directory and cannot be made: {error.strerror}") from error
 
 
-def draw_figures(directory, work, folds, rivals):
-    from figures import draw
+def draw_figures(directory, work, folds, rivals, decisions):
+    from figures import draw, draw_decisions
 
     def results(of_folds):
         return [(work.y_test[test], scores) for (_, test), scores in zip(work.splits, of_folds)]
 
     learners = {rival.name: results(rival.scores) for rival in rivals if not rival.trouble}
     draw(directory, results([fold.scores for fold in folds]), [fold.curve for fold in folds], learners)
+    if decisions:
+        draw_decisions(directory, work.y, decisions)
+
+
+def cost_names(options, *usual):
+    """The names of the costs of each row, if these are asked for."""
+    return names(options.cost_name, *usual) if options.cost == () else ()
 
 
 def names(chosen, *usual):
@@ -672,9 +1049,33 @@ def make_parser():
     add(
         "--cost",
         type=costs,
+        nargs="?",
+        const=(),
         metavar="FN,FP",
-        help="cost of a missed positive and of a false alarm, for the cost-sensitive learners of --compare "
-        "(default: negatives/positives,1)",
+        help="decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, "
+        "those of each row in the file, c_tr (rows x 2), or else negatives/positives,1 (default: no decisions)",
+    )
+    add("--cost-name", metavar="NAME", help="the variable of each row's costs; implies --cost (default: c_tr)")
+    add("--scheduler", metavar="ADDRESS", help="run the folds on the Dask cluster at this address (default: here)")
+    add(
+        "--stream",
+        action="store_true",
+        help="learn in one pass from a file that need not fit into memory: x.npy y.npy, CSV or LIBSVM text; linear, "
+        "without folds or budget, tested on rows held out of the stream (default: off)",
+    )
+    add("--save", type=Path, metavar="MODEL", help="learn from all rows and save the model as .npz (default: no model)")
+    add(
+        "--model",
+        type=Path,
+        metavar="MODEL",
+        help="score a file with a saved model instead of learning (default: none)",
+    )
+    add(
+        "--scores",
+        type=Path,
+        metavar="CSV",
+        help="write the score of each row, by a model that has not learned from it, and its probability where there "
+        "are probabilities: with --cost, or by a saved model (default: none)",
     )
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
     add("--label", metavar="NAME", help="the label column of a .csv file (default: the last)")
@@ -695,8 +1096,9 @@ def main(argv=None, started=None):
         parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
     if options.compare_seconds and not options.compare:
         parser.error("--compare-seconds goes with --compare only")
-    if options.cost and not options.compare:
-        parser.error("--cost goes with --compare only")
+    if options.cost_name and options.cost is None:
+        options.cost = ()
+    check_together(parser, options, given)
     options.compare_seconds = options.compare_seconds or 60.0
     options.published = bool(given)
     options.started = time.monotonic() if started is None else started
@@ -704,6 +1106,24 @@ def main(argv=None, started=None):
         return run_safely(options)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
+
+
+def check_together(parser, options, given):
+    """Refuse options that do not go together."""
+    alone = {
+        "model": (*given, "features", "save", "compare", "plots", "stream", "scheduler"),
+        "stream": ("features", "passes", "compare", "plots", "cost", "scores", "scheduler"),
+    }
+    for option, others in alone.items():
+        for other in others:
+            if getattr(options, option) and getattr(options, other) not in (None, False):
+                parser.error(f"--{other} does not go with --{option}")
+    if options.model and len(options.files) != 1:
+        parser.error(f"--model with {len(options.files)} files, expected 1 to score")
+    if options.cost is not None and len(options.files) == 2:
+        parser.error("--cost decides by folds of one file: --save a model of it, then --model for the other file")
+    if options.cost and options.cost_name:
+        parser.error("--cost-name reads the costs of each row, expected --cost without numbers beside it")
 
 
 def run_safely(options):
@@ -732,6 +1152,8 @@ def fail(message, code=2):
 
 
 if __name__ == "__main__":
+    from exp import main  # so that what is sent to other processes belongs to a module that they have too
+
     code = main(started=STARTED)
     if code == 130:
         os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever

@@ -4,7 +4,9 @@ Below, ``results`` is a list with a pair ``(y, scores)`` for each fold: labels, 
 """
 
 import numpy as np
-from sklearn.metrics import auc, roc_curve
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
+
+from oam import cost_by_threshold
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines also differ by dashes.
 BLUE, GREY, INK = "#0072B2", "#5F5F5F", "#222222"
@@ -50,8 +52,21 @@ def draw(directory, results, curves, rivals):
         }
         if rivals:
             figures["compare"] = compare(rivals)
-        for name, figure in figures.items():
-            figure.savefig(directory / f"{name}.png", dpi=150)
+        _save(figures, directory)
+
+
+def draw_decisions(directory, y, decisions):
+    """Write precision_recall.png and cost.png, in which the chosen thresholds are marked."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        figures = {"precision_recall": precision_recall(y, decisions), "cost": cost(y, decisions)}
+        _save(figures, directory)
+
+
+def _save(figures, directory):
+    for name, figure in figures.items():
+        figure.savefig(directory / f"{name}.png", dpi=150)
 
 
 def roc(results):
@@ -138,6 +153,42 @@ def scores(results):
     axes.set_xlabel("score")
     axes.set_ylabel("rows")
     axes.legend(loc="upper right")
+    return figure
+
+
+def precision_recall(y, decisions):
+    """Precision against recall over all thresholds, and where the decisions lie."""
+    figure, axes = _axes("Precision and recall of rows not learned from", 5.2, 4.6)
+    precision, recall, _ = precision_recall_curve(y, decisions.scores)
+    area = average_precision_score(y > 0, decisions.scores)
+    axes.plot(recall, precision, color=BLUE, linewidth=2, drawstyle="steps-post", label=f"mean precision {area:.4f}")
+    share = np.mean(y > 0)
+    axes.axhline(share, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"share of positives {share:.4f}")
+    for name, marker, colour in ("Bayes minimum risk", "D", OTHERS[0]), ("moved threshold", "o", OTHERS[1]):
+        outcome = decisions.outcomes[name]
+        axes.plot(
+            outcome.recall, outcome.precision, marker, color=colour, markersize=9, label=name, zorder=3, clip_on=False
+        )
+    axes.set(xlim=(0, 1.01), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
+    axes.legend(loc="best")
+    return figure
+
+
+def cost(y, decisions):
+    """The cost per row against the threshold of the score, and what the chosen one, or none at all, costs."""
+    figure, axes = _axes("Cost of acting on all scores above a threshold")
+    thresholds, total = cost_by_threshold(decisions.scores, y, decisions.cost)
+    inside = np.isfinite(thresholds)
+    axes.step(thresholds[inside], total[inside] / len(y), color=BLUE, linewidth=1.6, where="post")
+    for name, dashes in ("act on no row", (0, (5, 2))), ("act on every row", (0, (1, 1.5))):
+        height = decisions.outcomes[name].cost / len(y)
+        axes.axhline(height, color=GREY, linewidth=1.2, linestyle=dashes, label=f"{name}: {height:.4g}")
+    if np.isfinite(decisions.threshold):
+        least = total.min() / len(y)
+        label = f"threshold {decisions.threshold:.4g}: {least:.4g}"
+        axes.plot(decisions.threshold, least, "o", color=OTHERS[0], markersize=9, label=label, zorder=3)
+    axes.set(xlabel="threshold of the score", ylabel="cost per row", ylim=(0, None))
+    axes.legend(loc="best")
     return figure
 
 

@@ -18,11 +18,13 @@ Reference: P. Zhao, S. C. H. Hoi, R. Jin, T. Yang. Online AUC Maximization. ICML
 """
 
 import copy
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -501,3 +503,112 @@ def auc_of_columns(S, y):
     n_pos = np.count_nonzero(y > 0)
     ranks = rankdata(S, axis=0)[y > 0].sum(axis=0)
     return (ranks - n_pos * (n_pos + 1) / 2) / (n_pos * (len(y) - n_pos))
+
+
+class Calibration:
+    """Probabilities from scores, by scikit-learn's calibration.
+
+    Isotonic where each class has ``MANY`` rows, else sigmoid, which needs few. ``arrays`` holds all that was learned:
+    ``a`` and ``b`` of a sigmoid, or the knots ``score`` and ``probability`` of an isotonic function.
+
+    Reference: J. Platt. Probabilistic Outputs for Support Vector Machines. Advances in Large Margin Classifiers, 1999.
+    """
+
+    MANY = 1000
+
+    def __init__(self, arrays=None):
+        self.arrays = arrays
+
+    def fit(self, scores, y):
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.frozen import FrozenEstimator
+
+        few = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) < self.MANY
+        every = np.arange(len(y))
+        model = CalibratedClassifierCV(
+            FrozenEstimator(_Score().fit(None, y)),
+            method="sigmoid" if few else "isotonic",
+            cv=[(every, every)],
+            ensemble=False,
+        )
+        (of_scores,) = model.fit(scores[:, None], y).calibrated_classifiers_[0].calibrators
+        if few:
+            self.arrays = {"a": np.float64(of_scores.a_), "b": np.float64(of_scores.b_)}
+        else:
+            self.arrays = {"score": of_scores.X_thresholds_, "probability": of_scores.y_thresholds_}
+        return self
+
+    def probability(self, scores):
+        if "a" in self.arrays:
+            return expit(-(self.arrays["a"] * scores + self.arrays["b"]))
+        return np.interp(scores, self.arrays["score"], self.arrays["probability"])
+
+
+class _Score(ClassifierMixin, BaseEstimator):
+    """A classifier of rows that consist of nothing but a score."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+    def predict(self, X):
+        return self.classes_[(X[:, 0] > 0).astype(int)]
+
+
+def least_risk(probability, cost):
+    """Bayes minimum risk: act on a row where missing it is expected to cost more than a false alarm.
+
+    ``cost`` (rows x 2) is what it costs to miss a row that is positive, and to act on one that is not.
+    """
+    return probability * cost[:, 0] > (1 - probability) * cost[:, 1]
+
+
+def cost_by_threshold(scores, y, cost):
+    """Thresholds, from acting on no row down to acting on all, and what acting on all scores above each costs."""
+    order = np.argsort(-scores, kind="stable")
+    s, y, cost = scores[order], y[order], cost[order]
+    step = np.where(y > 0, -cost[:, 0], cost[:, 1])  # what acting on one row more adds to the cost
+    total = np.concatenate([[0], np.cumsum(step)]) + cost[y > 0, 0].sum()
+    thresholds = np.concatenate([[np.inf], (s[1:] + s[:-1]) / 2, [-np.inf]])
+    apart = np.concatenate([[True], s[1:] < s[:-1], [True]])
+    return thresholds[apart], total[apart]
+
+
+def best_threshold(scores, y, cost):
+    """The threshold above which acting costs the least."""
+    thresholds, total = cost_by_threshold(scores, y, cost)
+    return thresholds[total.argmin()]
+
+
+@dataclass
+class Outcome:
+    """What decisions have led to. ``savings`` is relative to the cheaper of acting on no row and acting on all."""
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    precision: float
+    recall: float
+    f1: float
+    cost: float
+    savings: float
+
+    @classmethod
+    def of(cls, acted, y, cost):
+        from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+        (tn, fp), (fn, tp) = confusion_matrix(y > 0, acted, labels=[False, True])
+        precision, recall, f1, _ = precision_recall_fscore_support(y > 0, acted, average="binary", zero_division=0)
+        total, constant = cost_of(acted, y, cost), min(cost_of(every, y, cost) for every in (False, True))
+        savings = (constant - total) / constant if constant else 0.0
+        return cls(tp, fp, fn, tn, precision, recall, f1, total, savings)
+
+
+def cost_of(acted, y, cost):
+    """The sum of the costs of all positives missed and of all false alarms."""
+    acted = np.broadcast_to(acted, y.shape)
+    return cost[(y > 0) & ~acted, 0].sum() + cost[(y < 0) & acted, 1].sum()

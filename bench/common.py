@@ -31,3 +31,12 @@ def run_exp(*files, seed):
     if not score:
         sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
     return float(score[1]), seconds
+
+
+def peak_megabytes():
+    """The greatest memory of this process so far, 0 where the platform does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)

@@ -1,14 +1,24 @@
-"""What the tests share: where the code and the data sets are, and a small data set."""
+"""What the tests share: where the code and the data sets are, a small data set, and ways to run the command."""
 
+import contextlib
+import io
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+import exp  # noqa: E402
+
+RESULT = re.compile(r"AUC Score: (0\.\d{4}|1\.0000)\n")
+QUICK = ["--folds", "2", "--passes", "1", "--jobs", "1"]
 
 
 def make_rows(n=60, d=4, n_pos=15, seed=0):
@@ -30,3 +40,49 @@ def assignment():
     if not path.exists():
         pytest.skip(f"{path} is not here; the environment variable OAM_DATA names its directory")
     return path
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(name="train.mat", x_name="x_tr", y_name="y_tr", *, x, y):
+        savemat(tmp_path / name, {x_name: x, y_name: y})
+        return tmp_path / name
+
+    return save
+
+
+@pytest.fixture
+def train(save, rows):
+    return save(x=rows[0], y=rows[1])
+
+
+def command(*argv, **kwargs):
+    """Start the command in a process of its own."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, str(ROOT / "exp.py"), *map(str, argv)], **pipes, **kwargs)
+
+
+def call(*argv, stderr=None):
+    """Run the command in this process: its exit code, standard output and standard error."""
+    out, err = io.StringIO(), stderr or io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = exp.main([str(arg) for arg in argv])
+        except SystemExit as leave:
+            code = leave.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def score(*argv):
+    """The AUC that the command prints."""
+    code, out, err = call(*argv, "-q")
+    assert (code, err) == (0, "")
+    return float(RESULT.fullmatch(out)[1])
+
+
+def refused(message, *argv):
+    code, out, err = call(*argv)
+    errors = [line for line in err.splitlines() if "error:" in line]
+    assert (code, out) == (2, "")
+    assert errors == err.splitlines()[-1:] and message in errors[0]
+    return err

@@ -234,7 +234,7 @@ def test_a_fold_that_is_stopped_at_once_still_has_an_auc(kwargs):
 
 def test_scoring_in_chunks_changes_nothing(rows, monkeypatch):
     whole = run_fold(*rows)
-    monkeypatch.setattr(exp, "CHUNK", 7)
+    monkeypatch.setattr(preprocess, "SCORED", 7)
     assert run_fold(*rows).auc == pytest.approx(whole.auc, abs=1e-9)
 
 
@@ -275,7 +275,8 @@ def test_the_auc_is_that_of_the_scores(rows, monkeypatch):
     X, y = rows
     train, test = np.arange(40), np.arange(40, 60)
     weights = np.array([1.0, -2, 0.5, 3])
-    monkeypatch.setattr(exp, "learn", lambda *args: (lambda X: np.round(X @ weights), {}, 1, {}))
+    model = SimpleNamespace(score=lambda X: np.round(X @ weights))
+    monkeypatch.setattr(exp, "learn", lambda *args: (model, {}, 1, {}))
     fold = exp.run_fold(0, exp.Work(X, y, X, y, [(train, test)]), options_of(), exp.Clock(NEVER, 1, 1))
     assert fold.auc == pytest.approx(roc_auc_score(y[test], np.round(X[test] @ weights)), abs=1e-12)
 
