@@ -556,6 +556,7 @@ def about(options):
 
 def use_model(options, talk):
     """Score a file with a saved model; the AUC, if the file has labels of both classes."""
+    import numpy as np
     from sklearn.metrics import roc_auc_score
 
     from oam import Calibration, Outcome, least_risk
@@ -576,7 +577,10 @@ def use_model(options, talk):
     if not both and not options.scores:
         found = "no labels" if y is None else f"one label only, {show(data.y[0])}"
         raise InputError(f"{name} has {found}, so there is no AUC; expected both classes, or --scores to write scores")
-    scores = model.score(data.X)
+    with np.errstate(all="ignore"):
+        scores = model.score(data.X)
+    if not np.isfinite(scores).all():
+        raise InputError(f"{options.model} gives scores that are not finite, expected numbers: it may be damaged")
     probability = Calibration(model.calibration).probability(scores) if model.calibration else None
     acted = None
     if options.cost is not None:

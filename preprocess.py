@@ -93,8 +93,7 @@ def load(path, x_names=("x_tr",), y_names=("y_tr",), label=None, like=None, labe
     optional = {"cost"} if labelled else {"cost", "y"}
     try:
         _check_file(path)
-        with warnings.catch_warnings(), _no_garbage():
-            warnings.simplefilter("ignore")  # what is wrong will be said in one line
+        with _no_warnings(), _no_garbage():
             if _ending(path) == ".csv":
                 data = _load_csv(path, label, like, labelled)
             elif _ending(path) in LIBSVM:
@@ -107,6 +106,14 @@ def load(path, x_names=("x_tr",), y_names=("y_tr",), label=None, like=None, labe
     except OSError as error:
         raise InputError(f"{path} cannot be read: {_reason(error)}") from error
     return data
+
+
+@contextlib.contextmanager
+def _no_warnings():
+    """Keep libraries from warning: what is wrong with a file is said in one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextlib.contextmanager
@@ -681,7 +688,8 @@ def _stream_npy(x_path, y_path, label):
 def _map_npy(path):
     """The array of a .npy file, whose content stays where it is until it is asked for."""
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        with _no_warnings():
+            return np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError:
         raise
     except Exception as error:  # NumPy raises nearly anything on a damaged header
@@ -702,7 +710,9 @@ def _lines(path):
         n = _rows_at_a_time(lines[0].count(b",") + lines[0].count(b":") + 1)
         while lines:
             lines += itertools.islice(file, n - len(lines))
-            yield lines, min(raw.tell() / size, 1)
+            filled = [line for line in lines if line.strip()]
+            if filled:
+                yield filled, min(raw.tell() / size, 1)
             lines = list(itertools.islice(file, 1))
 
 
@@ -717,7 +727,7 @@ def _stream_csv(path, label):
             continue
         cells = None
         if not like.categories and like.y.dtype.kind != "U":
-            with contextlib.suppress(ValueError):  # some may be missing, and then are found below
+            with contextlib.suppress(ValueError), _no_warnings():  # some may be missing, and then are found below
                 cells = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
         if cells is not None and cells.shape[1] == like.X.shape[1] + 1:
             yield Data(np.delete(cells, target, axis=1), cells[:, target]), share
@@ -1332,7 +1342,8 @@ class Model:
         try:
             model = cls._rebuild(about, arrays)
             row = np.zeros((1, about["n_features"]))
-            trial = model.score(sp.csr_array(row) if about["sparse"] else row)
+            with np.errstate(all="ignore"):
+                trial = model.score(sp.csr_array(row) if about["sparse"] else row)
             if len(model.like.y) != 2 or not np.isfinite(trial).all():
                 raise ValueError("it has not two classes, or no finite scores")
         except Exception as error:  # whatever does not fit together

@@ -311,6 +311,15 @@ def test_a_stream_is_never_held_whole(tmp_path, monkeypatch):
     assert shares == pytest.approx([0.2, 0.4, 0.6, 0.8, 1])
 
 
+def test_streams_warn_of_nothing(big, tmp_path):
+    x_path, y_path = write_stream("npy", *big, tmp_path)
+    x_path.write_bytes(x_path.read_bytes().replace(b"(6000, 4)", b"(6000L,4)", 1))  # as Python 2 wrote it
+    assert score("--stream", x_path, y_path) > 0.9
+    rows = "".join(f"{a},{b},{label}\n" for (a, b, *_), label in zip(big[0], big[1]))
+    (tmp_path / "blank.csv").write_text("\n\n" + rows + 3000 * "\n")
+    assert score("--stream", tmp_path / "blank.csv") > 0.8
+
+
 def test_streams_keep_what_files_say(tmp_path, monkeypatch):
     """Missing cells, text labels and text columns are read chunk by chunk as they are from a whole file."""
     monkeypatch.setattr(preprocess, "STREAMED_CELLS", 1)

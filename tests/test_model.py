@@ -124,6 +124,7 @@ def rewrite(path, change):
         (lambda arrays, about: arrays.pop("landmarks"), "is damaged"),
         (lambda arrays, about: arrays.update(landmarks=arrays["landmarks"][:-1]), "is damaged"),
         (lambda arrays, about: arrays.update(intercept=np.float64(np.nan)), "is damaged"),
+        (lambda arrays, about: arrays.update({"columns.knots": 1e200 * arrays["columns.knots"]}), "is damaged"),
         (lambda arrays, about: arrays.update({"rows.kept_": np.array([99])}), "is damaged"),
         (lambda arrays, about: arrays.update({"rows.kept_": np.array([-1.5])}), "is damaged"),
         (lambda arrays, about: arrays.update({"coefficients.mixed": np.array(["a"])}), "is damaged"),
