@@ -58,25 +58,19 @@ def make_rows(rng, n=40, d=4):
 
 def mat_elements(name, A, order="<"):
     """An array as the elements of a level 5 MATLAB file, pairs of a type and the bytes: flags, shape, name, array."""
-    type_, class_ = {"f8": (9, 6), "f4": (7, 7), "i1": (1, 8), "u1": (2, 9), "i4": (5, 12), "U": (4, 4)}[
-        "U" if A.dtype.kind == "U" else A.dtype.str[1:]
-    ]
-    sparse = sp.issparse(A)
-    nonzero = A.nnz if sparse else 0
-    head = [
-        (6, struct.pack(order + "2I", 5 if sparse else class_, nonzero)),
-        (5, struct.pack(order + "2i", *A.shape)),
-        (1, name.encode()),
-    ]
 
-    def pack(type_, values, kind):
+    def pack(type_, kind, values):
         return type_, np.asarray(values).astype(order + kind).tobytes("F")
 
-    if sparse:
-        return [*head, pack(5, A.indices, "i4"), pack(5, A.indptr, "i4"), pack(9, A.data, "f8")]
-    if A.dtype.kind == "U":
-        return [*head, pack(4, A.view(np.uint32), "u2")]
-    return [*head, pack(type_, A, A.dtype.str[1:])]
+    if sp.issparse(A):
+        class_, array = 5, [pack(5, "i4", A.indices), pack(5, "i4", A.indptr), pack(9, "f8", A.data)]
+    elif A.dtype.kind == "U":
+        class_, array = 4, [pack(4, "u2", A.view(np.uint32))]
+    else:
+        class_, type_ = {"f8": (6, 9), "i1": (8, 1), "u1": (9, 2)}[A.dtype.str[1:]]
+        array = [pack(type_, A.dtype.str[1:], A)]
+    flags = struct.pack(order + "2I", class_, A.nnz if sp.issparse(A) else 0)
+    return [(6, flags), (5, struct.pack(order + "2i", *A.shape)), (1, name.encode()), *array]
 
 
 def mat_variable(elements, order="<"):
@@ -95,11 +89,6 @@ def mat_head(order="<"):
     return b"MATLAB 5.0 MAT-file".ljust(124) + (b"\0\1IM" if order == "<" else b"\1\0MI")
 
 
-def pack_variable(content, order="<"):
-    packed = zlib.compress(content)
-    return struct.pack(order + "2I", 15, len(packed)) + packed
-
-
 def mat5(rng, order="<", x=np.asarray, y=lambda y: y[:, None].astype(float)):
     X, labels = make_rows(rng)
     pairs = ("x_tr", x(X)), ("y_tr", y(labels))
@@ -111,7 +100,9 @@ def sparse_mat5(rng, order="<"):
 
 
 def pack_mat(parts, order="<"):
-    return b"".join([parts[0], *(pack_variable(part, order) for part in parts[1:])])
+    head, *variables = parts
+    packed = [zlib.compress(variable) for variable in variables]
+    return b"".join([head, *(struct.pack(order + "2I", 15, len(content)) + content for content in packed)])
 
 
 def saved_mat(rng, **how):
@@ -178,9 +169,9 @@ def model_arrays(rng):
     return list(saved_model("auto" if rng.random() < 0.5 else "linear").values())
 
 
-def pack_model(parts, method=zipfile.ZIP_DEFLATED):
+def pack_model(parts):
     names = next(names for names in map(list, map(saved_model, ("auto", "linear"))) if len(names) == len(parts))
-    return pack_npz(parts, method, names)
+    return pack_npz(parts, names=names)
 
 
 def long(make):
@@ -194,16 +185,21 @@ def npy_rows(rng):
 
 def csv_text(rng, n=40):
     X, y = make_rows(rng, n)
-    lines = [f"{','.join(map(str, row))},{label}" for row, label in zip(X.tolist(), y)]
-    if rng.random() < 0.5:
-        lines = ["a,b,c,d,sick"] + [f"{rng.choice(['red', 'blue', ''])},{line[line.find(',') + 1 :]}" for line in lines]
-    return ["\n".join(lines).encode() + b"\n"]
+    return ["".join(f"{','.join(map(str, row))},{label}\n" for row, label in zip(X.tolist(), y)).encode()]
+
+
+def csv_table(rng):
+    """With names, text, and missing cells."""
+    X, y = make_rows(rng)
+    colours = rng.choice(["red", "blue", ""], len(y))
+    lines = [f"{a},{colour},{label}\n" for a, colour, label in zip(X[:, 0], colours, np.array(["no", "yes"])[y])]
+    return ["".join(["size,colour,sick\n", *lines]).encode()]
 
 
 def libsvm_text(rng, n=40):
     X, y = make_rows(rng, n)
     file = io.BytesIO()
-    dump_svmlight_file(np.where(X > 0, X, 0), y, file, zero_based=bool(rng.random() < 0.5))
+    dump_svmlight_file(np.where(X > 0, X, 0), y, file, zero_based=False)
     return [file.getvalue()]
 
 
@@ -222,60 +218,67 @@ class Kind:
     join: "callable" = b"".join
     arguments: tuple = ("FILE", *QUICK)
 
+    def command(self, name):
+        """The arguments of the command for a file of this name."""
+        return [name if argument == "FILE" else argument for argument in self.arguments]
+
 
 def sealed(make, join):
-    """Parts that are joined before the damage: it lies where a checksum may find it."""
+    """Parts that are joined before the damage, so that a checksum may find it."""
     return lambda rng: [join(make(rng))]
 
 
-def with_order(function, order=">"):
-    return lambda *args: function(*args, order)
+def swapped(function):
+    """The same in the other byte order."""
+    return lambda *args: function(*args, ">")
 
 
-def first(pack):
-    return lambda parts: pack(parts[0])
+def whole(pack):
+    return lambda parts: pack(b"".join(parts))
+
+
+def int8_mat5(rng):
+    return mat5(rng, "<", lambda X: X.astype("i1"), lambda y: np.array(["n", "y"])[y][:, None])
 
 
 USE_MODEL = ("--model", "FILE", "good.mat", "-q")
 KINDS = {
     "mat 5": Kind(".mat", mat5),
+    "mat 5, int8 and text": Kind(".mat", int8_mat5),
     "mat 5, sparse": Kind(".mat", sparse_mat5),
-    "mat 5, big-endian": Kind(".mat", with_order(mat5)),
-    "mat 5, sparse, big-endian": Kind(".mat", with_order(sparse_mat5)),
-    "mat 5, int8 and text": Kind(
-        ".mat", lambda rng: mat5(rng, "<", lambda X: X.astype("i1"), lambda y: np.array(["n", "y"])[y][:, None])
-    ),
+    "mat 5, big-endian": Kind(".mat", swapped(mat5)),
+    "mat 5, sparse, big-endian": Kind(".mat", swapped(sparse_mat5)),
     "mat 5, packed": Kind(".mat", sealed(mat5, pack_mat)),
     "mat 5, then packed": Kind(".mat", mat5, pack_mat),
     "mat 5, sparse, then packed": Kind(".mat", sparse_mat5, pack_mat),
-    "mat 5, big-endian, then packed": Kind(".mat", with_order(mat5), with_order(pack_mat)),
-    "mat 5, by SciPy": Kind(".mat", saved_mat),
-    "mat 5, by SciPy, packed": Kind(".mat", lambda rng: saved_mat(rng, do_compression=True)),
+    "mat 5, big-endian, then packed": Kind(".mat", swapped(mat5), swapped(pack_mat)),
     "mat 5, second file": Kind(".mat", sparse_mat5, arguments=("good.mat", "FILE", *QUICK)),
+    "mat by SciPy": Kind(".mat", saved_mat),
+    "mat by SciPy, packed": Kind(".mat", lambda rng: saved_mat(rng, do_compression=True)),
     "mat 4": Kind(".mat", lambda rng: saved_mat(rng, format="4")),
     "mat 7.3": Kind(".mat", mat73),
     "npz": Kind(".npz", sealed(npz_arrays, lambda parts: pack_npz(parts, zipfile.ZIP_STORED))),
     "npz, packed": Kind(".npz", sealed(npz_arrays, pack_npz)),
     "npz, then packed": Kind(".npz", npz_arrays, pack_npz),
     "csv": Kind(".csv", csv_text),
-    "csv, packed": Kind(".csv.gz", sealed(csv_text, first(gzip.compress))),
-    "csv, then packed": Kind(".csv.gz", csv_text, first(gzip.compress)),
-    "csv, second file": Kind(".csv", csv_text, arguments=("good.csv", "FILE", *QUICK)),
+    "csv table": Kind(".csv", csv_table),
+    "csv table, packed": Kind(".csv.gz", sealed(csv_table, whole(gzip.compress))),
+    "csv table, then packed": Kind(".csv.gz", csv_table, whole(gzip.compress)),
+    "csv table, second file": Kind(".csv", csv_table, arguments=("good.csv", "FILE", *QUICK)),
     "svm": Kind(".svm", libsvm_text),
-    "svm, packed": Kind(".txt.bz2", sealed(libsvm_text, first(bz2.compress))),
-    "svm, then packed": Kind(".svm.gz", libsvm_text, first(gzip.compress)),
+    "svm, packed": Kind(".txt.bz2", sealed(libsvm_text, whole(bz2.compress))),
+    "svm, then packed": Kind(".svm.gz", libsvm_text, whole(gzip.compress)),
     "svm, second file": Kind(".svm", libsvm_text, arguments=("good.svm", "FILE", *QUICK)),
+    "model": Kind(".npz", sealed(model_arrays, pack_model), arguments=USE_MODEL),
+    "model, then packed": Kind(".npz", model_arrays, pack_model, USE_MODEL),
+    "stream of npy": Kind(".npy", npy_rows, arguments=("--stream", "FILE", "good.npy", "-q")),
+    "stream of csv": Kind(".csv", long(csv_text), arguments=("--stream", "FILE", "-q")),
+    "stream of svm, packed": Kind(
+        ".svm.bz2", sealed(long(libsvm_text), whole(bz2.compress)), arguments=("--stream", "FILE", "-q")
+    ),
+    "stream of svm": Kind(".svm.gz", long(libsvm_text), whole(gzip.compress), ("--stream", "FILE", "-q")),
 }
-KINDS.update(
-    {
-        "model": Kind(".npz", sealed(model_arrays, pack_model), arguments=USE_MODEL),
-        "model, then packed": Kind(".npz", model_arrays, pack_model, USE_MODEL),
-        "stream of npy": Kind(".npy", npy_rows, arguments=("--stream", "FILE", "good.npy", "-q")),
-        "stream of csv": Kind(".csv", long(csv_text), arguments=("--stream", "FILE", "-q")),
-        "stream of svm": Kind(".svm.gz", long(libsvm_text), first(gzip.compress), ("--stream", "FILE", "-q")),
-    }
-)
-GOOD = {"good.mat": "mat 5", "good.csv": "csv", "good.svm": "svm"}
+GOOD = {"good.mat": "mat 5", "good.csv": "csv table", "good.svm": "svm"}
 
 
 def usable_kinds(words=()):
@@ -478,12 +481,16 @@ class Worker:
         return verdict
 
 
+def write_good(folder):
+    """The files that some kinds name in their arguments."""
+    for file, name in GOOD.items():
+        (folder / file).write_bytes(KINDS[name].join(KINDS[name].make(np.random.default_rng(0))))
+    np.save(folder / "good.npy", make_rows(np.random.default_rng(0), LONG)[1])
+
+
 def examine(names, count, seed, jobs, folder):
     """Yield the name of its kind, the path and the `Verdict` for each of ``count`` damaged files."""
-    for good, name in GOOD.items():
-        kind = KINDS[name]
-        (folder / good).write_bytes(kind.join(kind.make(np.random.default_rng(0))))
-    np.save(folder / "good.npy", make_rows(np.random.default_rng(0), LONG)[1])
+    write_good(folder)
     idle = SimpleQueue()
     for _ in range(jobs):
         idle.put(Worker(folder))
@@ -494,7 +501,7 @@ def examine(names, count, seed, jobs, folder):
         path = folder / f"{re.sub('[^a-z0-9]+', '-', name)}-{seed}-{number}{kind.ending}"
         path.write_bytes(make_damaged(kind, np.random.default_rng([seed, number])))
         worker = idle.get()
-        verdict = worker.run([path.name if argument == "FILE" else argument for argument in kind.arguments])
+        verdict = worker.run(kind.command(path.name))
         idle.put(worker)
         if verdict.word != "wrong":
             path.unlink()
