@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from scipy.stats import t
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -35,7 +35,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from oam import two_classes
+from oam import TwoClassMixin, two_classes
 from preprocess import Preprocessor
 
 COUNTS = ("batch", "epochs", "max_iter", "n_draws", "n_estimators")  # parameters that are whole numbers
@@ -91,8 +91,8 @@ def scores(model, X):
     return model.decision_function(X) if hasattr(model, "decision_function") else model.predict_proba(X)[:, 1]
 
 
-class _TwoClass(ClassifierMixin, BaseEstimator):
-    """What the learners here share: checks, labels as signs, and a decision at a score of 0."""
+class _TwoClass(TwoClassMixin, BaseEstimator):
+    """What the learners here share: checks, and labels as signs."""
 
     def _check(self, X, y):
         """Rows and signs, once the parameters have been checked."""
@@ -123,19 +123,8 @@ class _TwoClass(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._score(self._validate(X, reset=False))
 
-    def predict(self, X):
-        """The second class where the score is above 0, the first elsewhere."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
     def _score(self, X):
         return X @ self.coef_[0] + self.intercept_[0]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 class _Meta(_TwoClass):

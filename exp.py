@@ -989,7 +989,9 @@ def costs(text):
     try:
         missed, false_alarm = (number(float, 0.0, "a number above 0", float("inf"))(part) for part in text.split(","))
     except (ValueError, argparse.ArgumentTypeError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers above 0, such as 100,1") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not two numbers above 0, such as 100,1 (a file goes before --cost)"
+        ) from None
     return missed, false_alarm
 
 
@@ -1057,7 +1059,8 @@ def make_parser():
         const=(),
         metavar="FN,FP",
         help="decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, "
-        "those of each row in the file, c_tr (rows x 2), or else negatives/positives,1 (default: no decisions)",
+        "those of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of "
+        "--compare that mind costs (default: no decisions)",
     )
     add("--cost-name", metavar="NAME", help="the variable of each row's costs; implies --cost (default: c_tr)")
     add("--scheduler", metavar="ADDRESS", help="run the folds on the Dask cluster at this address (default: here)")

@@ -262,7 +262,22 @@ def _stack(A, B):
     return sp.vstack([A, B], format="csr") if sp.issparse(A) else np.concatenate([A, B])
 
 
-class OnlineAUC(ClassifierMixin, BaseEstimator):
+class TwoClassMixin(ClassifierMixin):
+    """What estimators for two classes share: a decision where the score is 0, and that they take sparse rows."""
+
+    def predict(self, X):
+        """The second class where the score is above 0, the first elsewhere."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class OnlineAUC(TwoClassMixin, BaseEstimator):
     """Linear scores that rank the positives of two classes above the negatives, learned online.
 
     Rows are taken in the order given: shuffle them first if they are sorted.
@@ -358,11 +373,6 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return X @ self.coef_[0] + self.intercept_[0]
 
-    def predict(self, X):
-        """The second class where the score is above 0, the first elsewhere."""
-        above = self.decision_function(X) > 0
-        return self.classes_[above.astype(int)]
-
     def _check_parameters(self):
         if not isinstance(self.C, Real) or not 0 < self.C < np.inf:
             raise ValueError(f"C is {self.C!r}, expected a finite number above 0")
@@ -372,12 +382,6 @@ class OnlineAUC(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")
         if self.update not in UPDATES:
             raise ValueError(f"update is {self.update!r}, expected one of {UPDATES}")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def two_classes(y):
@@ -544,7 +548,7 @@ class Calibration:
         return np.interp(scores, self.arrays["score"], self.arrays["probability"])
 
 
-class _Score(ClassifierMixin, BaseEstimator):
+class _Score(TwoClassMixin, BaseEstimator):
     """A classifier of rows that consist of nothing but a score."""
 
     def fit(self, X, y):
@@ -553,9 +557,6 @@ class _Score(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X):
         return X[:, 0]
-
-    def predict(self, X):
-        return self.classes_[(X[:, 0] > 0).astype(int)]
 
 
 def least_risk(probability, cost):
