@@ -658,6 +658,8 @@ def learn_stream(options, talk):
         n_rows, n_learned = n_rows + len(y), n_learned + np.count_nonzero(~out)
         talk.streaming(n_rows, share)
     talk.clear()
+    if model is None:
+        raise InputError(f"{options.files[0]} has no rows, expected some")
     if 0 in to_test.sizes() or (len(learners) > 1 and 0 in to_choose.sizes()):
         raise InputError(f"a class is not among the {n_rows - n_learned} rows held out of {n_rows}, expected both")
     best = max(learners, key=to_choose.auc) if len(learners) > 1 else learners[0]

@@ -356,6 +356,7 @@ def test_streams_that_cannot_be(tmp_path, big):
     (tmp_path / "text.csv").write_text("hello\n")
     (tmp_path / "few.csv").write_text("1,0\n2,1\n" + 9 * "3,0\n")
     (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "blank.svm").write_text(" \n\n")
     (tmp_path / "bad.csv").write_bytes(b"1,2,0\n" + 2000 * b"3,4,1\n" + b"\xff,1,1\n")
     (tmp_path / "ragged.csv").write_bytes(b"1,2,0\n" + 2000 * b"3,4,1\n" + b"1,1\n")
     for message, *files in [
@@ -370,6 +371,7 @@ def test_streams_that_cannot_be(tmp_path, big):
         ("single column", tmp_path / "text.csv"),
         ("a class is not among the 0 rows held out of 11", tmp_path / "few.csv"),
         ("is empty", tmp_path / "empty.csv"),
+        ("has no rows", tmp_path / "blank.svm"),
         ("not CSV text in UTF-8", tmp_path / "bad.csv"),
         ("has 2 cells", tmp_path / "ragged.csv"),
     ]:
