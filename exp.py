@@ -856,6 +856,7 @@ def describe(shares):
 
 def run(options):
     """Do what was asked for, and print the result."""
+    import numpy as np
     from joblib import cpu_count
     from threadpoolctl import threadpool_limits
 
@@ -864,7 +865,9 @@ def run(options):
     if options.plots:
         prepare_plots(options.plots)
     work = use_model if options.model else learn_stream if options.stream else test_by_folds
-    with threadpool_limits(1):  # folds share the cores, and the digits must not depend on how many there are
+    # Folds share the cores, and the digits must not depend on how many there are. Products may read, and not use, what
+    # lies beyond their rows, and NumPy then warns of it.
+    with threadpool_limits(1), np.errstate(invalid="ignore"):
         auc = work(options, talk)
     if auc is not None:
         print_result(f"AUC Score: {auc:.4f}")

@@ -164,8 +164,9 @@ class PairLearner:
             rows = [_stack(before, now) for before, now in zip(self._waiting, rows)]
         n = len(rows[1])
         whole = n - n % self.block
-        for i in range(0, whole, self.block):
-            self._learn_block(*_part(rows, slice(i, i + self.block)))
+        with np.errstate(invalid="ignore"):  # products of few columns may read, and not use, what lies beyond them
+            for i in range(0, whole, self.block):
+                self._learn_block(*_part(rows, slice(i, i + self.block)))
         self._waiting = _part(rows, slice(whole, n)) if whole < n else None
 
     def end(self):
