@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,15 @@ def make_rows(n=60, d=4, n_pos=15, seed=0):
     rng = np.random.RandomState(seed)
     y = np.where(np.arange(n) % (n // n_pos) == 0, 1, -1)
     return rng.randn(n, d) + (y[:, None] > 0), y
+
+
+@pytest.fixture(scope="module")
+def quick_plans():
+    """Folds learn less than they should, for tests of all that is around them."""
+    make_plan = exp.make_plan
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exp, "make_plan", lambda *shape: replace(make_plan(*shape), visits=1_500))
+        yield
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import exp
 import preprocess
 from oam import Calibration, OnlineAUC
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
 FEW = ("--folds", 3, "--jobs", 1)
 

@@ -31,7 +31,7 @@ import exp
 from oam import OnlineAUC
 from preprocess import Preprocessor
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
 
 def fold_aucs(*argv):
@@ -199,7 +199,7 @@ def test_shuffled_labels_give_about_one_half(save):
     X, y = make_rows(300, 5, 100)
     y = np.random.RandomState(1).permutation(y)
     path = save(x=np.random.RandomState(2).randn(*X.shape), y=y)
-    assert np.mean([score(path, "--folds", 3, "--seed", seed) for seed in range(4)]) == pytest.approx(0.5, abs=0.08)
+    assert np.mean([score(path, "--folds", 3, "--seed", seed) for seed in range(3)]) == pytest.approx(0.5, abs=0.08)
 
 
 def test_the_seed_decides_every_digit_and_the_number_of_jobs_none(train):

@@ -15,7 +15,7 @@ import exp
 import preprocess
 from preprocess import Data, InputError, Model
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
 
 def make_model(X, y, **kwargs):
