@@ -349,8 +349,9 @@ class MatVariable5(MatVariable):
             if self.packed_size:
                 self.body = self.tags = self._unpack()
                 self.start = 0
-            for types in (self.INDICES, self.INDICES, self.NUMBERS):
-                self._step(types)
+            steps = [self._step(types) for types in (self.INDICES, self.INDICES, self.NUMBERS)]
+            contents = (_read(self.tags, at, size // 4 * 4) for _, at, size in steps[:2])
+            _check_indices(*(np.frombuffer(content, f"{self.order}u4") for content in contents), self.shape)
             return
         is_text = self.kind == "U"
         type_, _, size = self._step(self.TEXTS if is_text else self.NUMBERS)
@@ -368,6 +369,21 @@ class MatVariable5(MatVariable):
                 raise ValueError(f"{self.name} unpacks to more than {self.end} bytes")
         self.end = unpacked.tell()
         return unpacked
+
+
+def _check_indices(rows, pointers, shape):
+    """Refuse a sparse array whose indices lead out of it: SciPy follows them, and its own check does not find all."""
+    n_rows, n_columns = shape
+    pointers = pointers[: n_columns + 1]
+    if (
+        {rows.dtype.kind, pointers.dtype.kind} - {"i", "u"}
+        or len(pointers) <= n_columns
+        or pointers[0] != 0
+        or pointers[-1] > len(rows)
+        or (pointers[1:] < pointers[:-1]).any()
+        or not ((rows >= 0) & (rows < n_rows))[: pointers[-1]].all()
+    ):
+        raise ValueError(f"sparse indices that lead out of an array of {n_rows} x {n_columns} cells")
 
 
 def _load_hdf5(path, wanted, optional):
@@ -393,9 +409,11 @@ def _from_hdf5(path, file, name):
     """The array of that name. What is no array of numbers is not read, since it is refused whatever it holds."""
     node = _member(file, name)
     if "MATLAB_sparse" in node.attrs:
-        data, indices = (_read_hdf5(path, node, key) if key in node else np.empty(0) for key in ("data", "ir"))
+        data, indices = (_read_hdf5(path, node, key) if key in node else np.empty(0, int) for key in ("data", "ir"))
         indptr = _read_hdf5(path, node, "jc")
-        return sp.csc_array((data, indices, indptr), shape=(int(node.attrs["MATLAB_sparse"]), len(indptr) - 1))
+        shape = int(node.attrs["MATLAB_sparse"]), len(indptr) - 1
+        _check_indices(indices, indptr, shape)
+        return sp.csc_array((data, indices, indptr), shape=shape)
     if not hasattr(node, "dtype"):
         return np.empty((), object)  # a struct
     if node.dtype.names == ("real", "imag"):
@@ -745,7 +763,7 @@ def _stream_libsvm(path, label):
 
 def _check(path, data, like):
     """Bring X to row order, dense or CSR, and y to one dimension, and refuse what cannot be learned from."""
-    X = _sound(path, data.X)
+    X = _native(data.X)
     if X.dtype.kind not in "buif":
         found = {"c": "complex numbers", "U": "text", "S": "text"}.get(
             X.dtype.kind, "a struct, a cell array or objects"
@@ -756,9 +774,9 @@ def _check(path, data, like):
     if 0 in X.shape:
         raise InputError(f"{path}: x is {_size(X)}, expected at least one row and one feature")
     if data.y is not None:
-        data.y = _check_labels(path, _sound(path, data.y), X)
+        data.y = _check_labels(path, _native(data.y), X)
     if data.cost is not None:
-        data.cost = _check_cost(path, _sound(path, data.cost), X)
+        data.cost = _check_cost(path, _native(data.cost), X)
     cells = X.nnz if sp.issparse(X) else X.size
     n_bytes = cells * X.dtype.itemsize + X.shape[0] * ROW_BYTES + X.shape[1] * COLUMN_BYTES
     _allow(path, n_bytes, f"x, which is {_size(X)},")
@@ -808,15 +826,8 @@ def _check_cost(path, cost, X):
     return cost
 
 
-def _sound(path, A):
-    """The array in this machine's byte order; a sparse one is checked, since SciPy would follow any index."""
-    if hasattr(A, "check_format"):  # else it is dense, or SciPy has checked it, in the form that level 4 files load as
-        try:
-            A.check_format()
-            if (np.diff(A.indptr) < 0).any():  # which SciPy overlooks where the last one is 0
-                raise ValueError("index pointers fall")
-        except ValueError as error:
-            raise InputError(f"{path} is damaged: {_reason(error)}") from error
+def _native(A):
+    """The array in this machine's byte order."""
     return A.astype(A.dtype.newbyteorder("="), copy=False)
 
 
