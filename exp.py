@@ -43,7 +43,7 @@ MOST_HELD_OUT = 20_000  # rows of a class that are kept of it
 HELD_OUT_CELLS = 4_000_000  # and their cells
 LONG_STREAM = 200_000  # rows for which steps of many rows are still many
 STREAM_STEP_SIZES = (200.0, 2_500.0, 30_000.0, 300_000.0)
-RESERVE = 0.08  # share of the budget kept for scoring, printing and ending
+RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
 
