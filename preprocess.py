@@ -12,7 +12,6 @@ import csv
 import gc
 import gzip
 import io
-import itertools
 import json
 import math
 import os
@@ -716,14 +715,25 @@ def _lines(path):
     with path.open("rb") as raw:
         opener = OPENERS.get(path.suffix.lower())
         file = opener(raw) if opener else raw
-        lines = [file.readline(LONGEST_LINE)]
-        n = _rows_at_a_time(lines[0].count(b",") + lines[0].count(b":") + 1)
+        lines = _read_lines(path, file, 1)
+        n = _rows_at_a_time(lines[0].count(b",") + lines[0].count(b":") + 1) if lines else 0
         while lines:
-            lines += itertools.islice(file, n - len(lines))
+            lines += _read_lines(path, file, n - len(lines))
             filled = [line for line in lines if line.strip()]
             if filled:
                 yield filled, min(raw.tell() / size, 1)
-            lines = list(itertools.islice(file, 1))
+            lines = _read_lines(path, file, 1)
+
+
+def _read_lines(path, file, n):
+    """At most ``n`` lines, and fewer if they are so long that they would fill the memory."""
+    lines, size = [], 0
+    while len(lines) < n and size < 4 * LONGEST_LINE and (line := file.readline(LONGEST_LINE)):
+        if len(line) == LONGEST_LINE:
+            raise InputError(f"{path} has a line of {LONGEST_LINE} bytes or more, expected shorter rows")
+        lines.append(line)
+        size += len(line)
+    return lines
 
 
 def _stream_csv(path, label):

@@ -4,6 +4,7 @@ import bz2
 import csv
 import gzip
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -376,6 +377,15 @@ def test_streams_that_cannot_be(tmp_path, big):
         ("has 2 cells", tmp_path / "ragged.csv"),
     ]:
         assert len(refused(message, "--stream", *files).splitlines()) == 1
+
+
+@pytest.mark.parametrize("before", [b"", b"1,2,0\n" * 3])
+def test_a_line_without_end_does_not_fill_the_memory(tmp_path, before):
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(before + bytes(2**27), 1))
+    tracemalloc.start()
+    refused("has a line of 33554432 bytes or more", "--stream", tmp_path / "bomb.csv.gz")
+    assert tracemalloc.get_traced_memory()[1] < 2**27
+    tracemalloc.stop()
 
 
 def test_a_stream_that_begins_with_too_little(tmp_path, monkeypatch):
