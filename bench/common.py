@@ -12,7 +12,8 @@ sys.path.insert(0, str(ROOT))
 
 def read(path):
     """The raw rows of a data file, and +1 for each row of its rarer class, -1 for each of the other."""
-    from preprocess import InputError, find_classes, load, signs
+    from preprocess import InputError, find_classes, signs
+    from tenfold import load
 
     try:
         data = load(path)

@@ -1,6 +1,7 @@
 """What the tests share: where the code and the data sets are, a small data set, and ways to run the command."""
 
 import contextlib
+import csv
 import io
 import os
 import re
@@ -17,9 +18,16 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import exp  # noqa: E402
+from tenfold import folds, ranker  # noqa: E402
 
 RESULT = re.compile(r"AUC Score: (0\.\d{4}|1\.0000)\n")
 QUICK = ["--folds", "2", "--passes", "1", "--jobs", "1"]
+FEW = ("--folds", 3, "--jobs", 1)
+FIGURES = ["auc_steps.png", "auc_time.png", "roc.png", "scores.png"]
+
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="workers that are forked know what the test has put in place"
+)
 
 
 def make_rows(n=60, d=4, n_pos=15, seed=0):
@@ -32,10 +40,23 @@ def make_rows(n=60, d=4, n_pos=15, seed=0):
 @pytest.fixture(scope="module")
 def quick_plans():
     """Folds learn less than they should, for tests of all that is around them."""
-    make_plan = exp.make_plan
+    make_plan = ranker.make_plan
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exp, "make_plan", lambda *shape: replace(make_plan(*shape), visits=1_500))
+        patch.setattr(ranker, "make_plan", lambda *args, **shape: replace(make_plan(*args, **shape), visits=1_500))
         yield
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """The labels and scores of each ROC curve by which folds are measured."""
+    calls, roc_curve = [], folds.roc_curve
+
+    def spy(y, scores, *args, **kwargs):
+        calls.append((np.array(y), np.array(scores)))
+        return roc_curve(y, scores, *args, **kwargs)
+
+    monkeypatch.setattr(folds, "roc_curve", spy)
+    return calls
 
 
 @pytest.fixture
@@ -64,6 +85,14 @@ def save(tmp_path):
 @pytest.fixture
 def train(save, rows):
     return save(x=rows[0], y=rows[1])
+
+
+@pytest.fixture
+def model(train, tmp_path):
+    """A model that the command has saved after folds."""
+    path = tmp_path / "model.npz"
+    assert call(train, *FEW, "--save", path)[0] == 0
+    return path
 
 
 def command(*argv, **kwargs):
@@ -96,3 +125,46 @@ def refused(message, *argv):
     assert (code, out) == (2, "")
     assert errors == err.splitlines()[-1:] and message in errors[0]
     return err
+
+
+def fold_aucs(*argv):
+    """The AUC of each fold, as the command says them."""
+    code, _, err = call(*argv)
+    assert code == 0
+    return re.search(r"AUC of each fold: (.*)", err)[1]
+
+
+def read_scores(path):
+    """The columns of a file of scores, by name."""
+    with path.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["row"] for line in lines] == [str(i) for i in range(1, len(lines) + 1)]
+    return {name: np.array([line[name] for line in lines], float) for name in lines[0] if name != "row"}
+
+
+def outcome(err, name):
+    """TP, FP, FN, TN, precision, recall, F1, cost, savings in percent, as the table of decisions has them."""
+    return np.array(re.search(rf"^{name} +(.*)%$", err, re.M)[1].split(), float)
+
+
+class Screen(io.StringIO):
+    """A terminal to write to."""
+
+    def __init__(self, encoding="utf-8"):
+        super().__init__()
+        self.written_as = encoding
+
+    encoding = property(lambda self: self.written_as)
+
+    def isatty(self):
+        return True
+
+
+def frames(text):
+    """What a terminal shows after each write of a live line, colours aside."""
+    shown, line = [], ""
+    for frame in re.sub("\x1b\\[\\d+m", "", text).split("\r")[1:]:
+        frame = frame.split("\n")[0]
+        line = frame + line[len(frame) :]
+        shown.append(line.rstrip())
+    return shown

@@ -17,22 +17,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from baselines import (
-    FIRST_STEP,
-    AdaCost,
-    ExpectedCostLogistic,
-    MiniBatchLinear,
-    RejectionSampled,
-    Resampled,
-    boost,
-    expected_cost,
-    learners,
-    least_Z,
-    reject,
-    resample,
-    scores,
-    takes_sparse,
-)
+from tenfold.baselines import learners
+from tenfold.baselines.adacost import AdaCost, boost, least_Z
+from tenfold.baselines.base import scores, takes_sparse
+from tenfold.baselines.expected_cost import ExpectedCostLogistic, expected_cost
+from tenfold.baselines.mini_batches import FIRST_STEP, MiniBatchLinear
+from tenfold.baselines.resampling import RejectionSampled, Resampled, reject, resample
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -3,13 +3,11 @@
 Most tests call ``exp.main`` in this process, which is quick; those for which the process matters start one.
 """
 
-import io
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures.process import BrokenProcessPool
 
 import hypothesis.extra.numpy as hnp
@@ -17,42 +15,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.metrics
-from conftest import QUICK, RESULT, ROOT, call, command, make_rows, refused, score
+from conftest import QUICK, RESULT, ROOT, call, command, fold_aucs, make_rows, refused, score
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-from sklearn.tree import DecisionTreeClassifier
 
-import baselines
 import exp
 from oam import OnlineAUC
 from preprocess import Preprocessor
+from tenfold import ranker
+from tenfold.terminal import FEATURE_SETS
 
 pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
-
-
-def fold_aucs(*argv):
-    code, _, err = call(*argv)
-    assert code == 0
-    return re.search(r"AUC of each fold: (.*)", err)[1]
-
-
-@pytest.fixture
-def scored(monkeypatch):
-    """The labels and scores of each ROC curve that the command computes."""
-    calls = []
-    curve = sklearn.metrics.roc_curve
-
-    def spy(y, scores, *args, **kwargs):
-        calls.append((np.array(y), np.array(scores)))
-        return curve(y, scores, *args, **kwargs)
-
-    monkeypatch.setattr(sklearn.metrics, "roc_curve", spy)
-    monkeypatch.setattr(exp, "roc_curve", spy, raising=False)
-    return calls
 
 
 # --- what is printed -------------------------------------------------------------------------------------------------
@@ -71,96 +46,6 @@ def test_one_line_on_stdout_and_no_file_written(tmp_path, train, files):
     assert list(here.iterdir()) == []
 
 
-def test_summary_on_stderr(save, rows):
-    X, y = rows
-    X = np.column_stack([X, X[:, 0], np.ones(len(X))])
-    X[0, 1] = np.nan
-    code, out, err = call(save(x=X, y=y), "--folds", 3)
-    assert code == 0 and RESULT.fullmatch(out)
-    assert "60 rows x 6 features, 15 positive (label 1), 45 negative (label -1)" in err
-    assert "1 constant and 1 duplicated columns dropped" in err
-    assert "missing values replaced" in err
-    aucs = np.array(re.search(r"AUC of each fold: (.*)", err)[1].split(), float)
-    mean, deviation = map(float, re.search(r"mean (\S+) \+/- (\S+)", err).groups())
-    assert len(aucs) == 3
-    assert mean == pytest.approx(aucs.mean(), abs=1e-4) == float(out.split()[-1])
-    assert deviation == pytest.approx(aucs.std(ddof=1), abs=2e-4)
-    assert re.search(r"\d s of 10 s; the clock cut nothing", err)
-
-
-def test_quiet_says_nothing_on_stderr(train):
-    code, out, err = call(train, "-q", *QUICK)
-    assert (code, err) == (0, "") and RESULT.fullmatch(out)
-
-
-class Terminal(io.StringIO):
-    def __init__(self, encoding="utf-8"):
-        super().__init__()
-        self.written_as = encoding
-
-    encoding = property(lambda self: self.written_as)
-
-    def isatty(self):
-        return True
-
-
-def frames(text):
-    """What a terminal shows after each write of a live line, colours aside."""
-    shown, line = [], ""
-    for frame in re.sub("\x1b\\[\\d+m", "", text).split("\r")[1:]:
-        frame = frame.split("\n")[0]
-        line = frame + line[len(frame) :]
-        shown.append(line.rstrip())
-    return shown
-
-
-def test_progress_is_one_live_line_on_a_terminal_and_plain_lines_elsewhere(train):
-    assert "\r" not in call(train, *QUICK)[2]
-    live = call(train, *QUICK, stderr=Terminal())[2]
-    assert re.search(r"\r[^\n]*fold 1/2[^\n]*\r[^\n]*fold 2/2[^\n]*\n", live)
-
-
-def test_the_live_line_shows_a_bar_the_fold_the_mean_and_the_seconds_left(train):
-    aucs = np.array(fold_aucs(train, "--folds", 4, "--jobs", 1, "--passes", 1).split(), float)
-    live = frames(call(train, "--folds", 4, "--jobs", 1, "--passes", 1, stderr=Terminal())[2])
-    assert len(live) == 5
-    for k, line in enumerate(live):
-        bar, text = line.split(" ", 1)
-        assert (bar.count("█"), bar.count("░")) == (5 * k, 20 - 5 * k)
-        assert text.startswith(f"fold {k}/4")
-        assert re.search(r"\d\.\d s left$" if k < 4 else r"\d\.\d s$", text)
-        if k > 1:
-            mean, deviation = map(float, re.search(r"mean AUC (\S+) \+/- (\S+),", text).groups())
-            assert mean == pytest.approx(aucs[:k].mean(), abs=1e-4)
-            assert deviation == pytest.approx(aucs[:k].std(ddof=1), abs=1e-4)
-
-
-@pytest.mark.parametrize("columns", ["200", "30", "5"])
-def test_the_live_line_never_wraps(train, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    live = call(train, *QUICK, stderr=Terminal())[2]
-    assert max(map(len, frames(live))) < int(columns)
-    assert live.count("\r") == 3
-
-
-@pytest.mark.parametrize("variable, value", [("NO_COLOR", "1"), ("TERM", "dumb"), (None, None)])
-def test_colour_only_where_it_is_welcome(train, monkeypatch, variable, value):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("WT_SESSION", "1")
-    if variable:
-        monkeypatch.setenv(variable, value)
-    live = call(train, *QUICK, stderr=Terminal())[2]
-    assert ("\x1b[" in live) == (variable is None)
-    assert "\x1b" not in call(train, *QUICK)[2]
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", None, "no such encoding"])
-def test_a_terminal_that_knows_few_characters_gets_a_plain_bar(train, encoding):
-    live = call(train, *QUICK, stderr=Terminal(encoding))[2]
-    assert live.isascii() and "#" * 10 + "." * 10 in live
-
-
 def test_help_shows_examples_and_every_default():
     code, out, err = call("--help")
     assert (code, err) == (0, "")
@@ -171,7 +56,7 @@ def test_help_shows_examples_and_every_default():
 
 
 def test_version():
-    assert call("--version") == (0, f"exp.py {exp.__version__}\n", "")
+    assert call("--version") == (0, f"exp.py {exp.VERSION}\n", "")
 
 
 # --- the number ------------------------------------------------------------------------------------------------------
@@ -255,7 +140,7 @@ def test_train_on_one_file_and_test_on_another(save, train, rows, scored, ending
     "x, y, message",
     [
         (np.ones((4, 3)), [1, -1, 1, -1], "3 features, expected 4 as in the training file"),
-        (np.ones((4, 4)), [1, 1, 1, 1], "all labels are 1, expected both classes"),
+        (np.ones((4, 4)), [1, 1, 1, 1], "test.mat: all labels are of the positive class, expected both"),
         (np.ones((4, 4)), [1, -1, 0, 1], "label 0 is not one of -1 and 1"),
     ],
 )
@@ -361,6 +246,28 @@ def test_bad_options_are_refused_in_argparses_style(argv):
     assert refused(option if argv[0].startswith("--") else "3 files", *argv).startswith("usage: exp.py")
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--stream", "x.csv", "--features", "linear"],
+        ["--stream", "x.csv", "--compare"],
+        ["--stream", "x.csv", "--cost", "5,1"],
+        ["--stream", "x.csv", "--model", "m.npz"],
+        ["--stream", "x.csv", "--scheduler", "here"],
+        ["--model", "m.npz", "x.mat", "--save", "m.npz"],
+        ["--model", "m.npz", "x.mat", "--plots", "figures"],
+        ["--model", "m.npz", "x.mat", "--C", "1"],
+        ["--model", "m.npz"],
+        ["--model", "m.npz", "a.mat", "b.mat"],
+        ["a.mat", "b.mat", "--cost", "5,1", "--passes", "2"],
+        ["a.mat", "b.mat", "--cost-name", "c", "--C", "1"],
+        ["a.mat", "--cost", "5,1", "--cost-name", "c"],
+    ],
+)
+def test_options_that_do_not_go_together(argv):
+    assert refused("--", *argv).startswith("usage: exp.py")
+
+
 def test_an_error_ends_the_process_with_code_2_and_one_line(tmp_path):
     process = command("nothing.mat", cwd=tmp_path)
     assert process.communicate() == ("", "exp.py: error: nothing.mat: no such file\n")
@@ -394,7 +301,7 @@ def test_features_are_the_columns_alone_or_weighed_against_similarities(train):
     for features in ("linear", "auto"):
         code, out, err = call(train, "--features", features, "--folds", 2)
         assert code == 0 and RESULT.fullmatch(out)
-        said[features] = [words for words in exp.WORDS.values() if words in err]
+        said[features] = [words for words in FEATURE_SETS.values() if words in err]
     assert said["linear"] == [] and len(said["auto"]) > 1
     assert score(train, "--folds", 2) == float(out.split()[-1])  # auto is the default
 
@@ -411,14 +318,14 @@ def test_features_are_the_columns_alone_or_weighed_against_similarities(train):
 )
 def test_options_of_the_published_algorithm_run_it(train, rows, scored, monkeypatch, argv, parameters, passes):
     """Against `OnlineAUC` on the same rows in the same order, whatever the size of the pieces they come in."""
-    monkeypatch.setattr(exp, "CHUNK", 16)
+    monkeypatch.setattr(ranker, "CHUNK", 16)
     X, y = rows
     seed = int(argv[-1]) if "--seed" in argv else 0
     score(train, *argv, "--folds", 3, "--jobs", 1)
     splits = StratifiedKFold(3, shuffle=True, random_state=seed).split(X, y)
-    for fold, ((_, scores), (rows_in, rows_out)) in enumerate(zip(scored, splits, strict=True)):
+    for (_, scores), (rows_in, rows_out) in zip(scored, splits, strict=True):
         preprocessor = Preprocessor().fit(X[rows_in])
-        rng = np.random.RandomState([seed, fold])
+        rng = np.random.RandomState(seed)
         model = OnlineAUC(random_state=rng, **parameters)
         for _ in range(passes):
             order = rng.permutation(rows_in)
@@ -432,118 +339,30 @@ def test_a_budget_that_is_too_short_cuts_learning_and_no_fold(save):
     code, out, err = call(save(x=X, y=y), "--budget", 0.2)
     assert code == 0 and RESULT.fullmatch(out)
     assert len(re.search(r"AUC of each fold: (.*)", err)[1].split()) == 10
-    assert 0 <= int(re.search(r"the clock cut learning to (\d+)% of the plan", err)[1]) < 100
+    assert 0 <= int(re.search(r"the clock stopped learning early, at (\d+)% of the plan", err)[1]) < 100
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------
-
-FIGURES = ["auc_steps.png", "auc_time.png", "roc.png", "scores.png"]
-
-
-@pytest.mark.parametrize("argv", [["--folds", 3], ["--folds", 2, "--passes", 2], ["test"]])
-def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
-    argv = [train if arg == "test" else arg for arg in [train, *argv]]
-    directory = tmp_path / "new" / "figures"
-    code, out, err = call(*argv, "--plots", directory)
-    assert code == 0 and f"figures are in {directory}" in err
-    assert float(RESULT.fullmatch(out)[1]) == score(*argv)
-    assert sorted(path.name for path in directory.iterdir()) == FIGURES
-
-
-def test_figures_of_the_folds_of_many_processes(train, tmp_path):
-    assert score(train, "--folds", 4, "--jobs", 2, "--plots", tmp_path / "figures") == score(train, "--folds", 4)
-
-
-def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypatch):
-    assert len(refused("is no directory and cannot be made", train, "--plots", train).splitlines()) == 1
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert len(refused("--plots needs matplotlib", train, "--plots", train.parent / "new").splitlines()) == 1
-    assert not (train.parent / "new").exists()
-
-
-def test_what_only_figures_and_comparisons_need_is_not_imported_without_them(train):
-    program = "import sys, exp; exp.main(sys.argv[1:]); print(*{'matplotlib', 'figures', 'baselines'} & {*sys.modules})"
+def test_what_only_some_options_need_is_not_imported_without_them(train):
+    """Matplotlib, h5py and Dask take long to import, and not everybody has them."""
+    program = "import sys, exp; exp.main(sys.argv[1:]); print(*{'matplotlib', 'h5py', 'distributed'} & {*sys.modules})"
     argv = [sys.executable, "-c", program, str(train), "-q", *QUICK]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
     assert re.fullmatch(r"AUC Score: \S+\n\n", done.stdout), done.stderr
 
 
-# --- comparison ------------------------------------------------------------------------------------------------------
-
-
-class Slow(LogisticRegression):
-    def fit(self, X, y):
-        time.sleep(60)
-
-
-class Picky(LogisticRegression):
-    def fit(self, X, y):
-        raise ValueError("not\nthese rows")
-
-
-linux = pytest.mark.skipif(
-    sys.platform != "linux", reason="workers that are forked know what the test has put in place"
-)
-
-
-@linux
-def test_comparison(train, rows, monkeypatch, tmp_path):
-    """Against scikit-learn on the same folds, and an interval worked out here."""
-    some = {"a forest": DecisionTreeClassifier(max_depth=3, random_state=0), "slow": Slow(), "picky": Picky()}
-    seen = []
-    monkeypatch.setattr(baselines, "learners", lambda *args: seen.append(args) or some)
-    argv = [train, "--folds", 5, "--jobs", 2, "--seed", 3]
-    plain = call(*argv)
-    code, out, err = call(
-        *argv, "--compare", "--compare-seconds", 1.5, "--cost", "7,2", "--plots", tmp_path, stderr=Terminal()
-    )
-    assert code == 0 and seen == [((7, 2), 3)]
-    header, ours, theirs, slow, picky, result = out.splitlines()
-    assert result + "\n" == plain[1]
-    assert header.split() == ["learner", "AUC", "+/-", "seconds", "lead", "of", "ours"]
-    assert re.fullmatch(r"slow +stopped after 1.5 s, with 0 of 5 folds done", slow)
-    assert re.fullmatch(r"picky +cannot learn from this: not these rows", picky)
-    our_aucs = np.array(re.search(r"AUC of each fold: (.*)", plain[2])[1].split(), float)
-    mean, deviation = map(float, re.match(r"ours +(\S+) +(\S+) +\S+$", ours).groups())
-    assert (mean, deviation) == (
-        pytest.approx(our_aucs.mean(), abs=2e-4),
-        pytest.approx(our_aucs.std(ddof=1), abs=2e-4),
-    )
-    X, y = rows
-    their_aucs = []
-    for i, j in StratifiedKFold(5, shuffle=True, random_state=3).split(X, y):
-        preprocessor = Preprocessor().fit(X[i])
-        tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(preprocessor.transform(X[i]), y[i])
-        chances = tree.predict_proba(preprocessor.transform(X[j]))[:, 1]
-        their_aucs.append(sklearn.metrics.roc_auc_score(y[j], chances))
-    numbers = re.match(r"a forest +(\S+) +(\S+) +\S+ +(\S+) \[(\S+), (\S+)\]$", theirs).groups()
-    leads = our_aucs - their_aucs
-    half = 2.776445 * np.sqrt(leads.var(ddof=1) * (1 / 5 + 1 / 4))  # Student's t with 4 degrees of freedom
-    expected = [np.mean(their_aucs), np.std(their_aucs, ddof=1), leads.mean(), leads.mean() - half, leads.mean() + half]
-    np.testing.assert_allclose(np.array(numbers, float), expected, atol=3e-4)
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == sorted(
-        [*FIGURES, "compare.png", "cost.png", "precision_recall.png"]
-    )
-    assert frames(err)[-1].startswith("lead of ours: ")  # nothing of the live line is left
-
-
-@linux
-def test_comparison_on_two_files(train, monkeypatch):
-    monkeypatch.setattr(baselines, "learners", lambda *args: {"logistic": LogisticRegression()})
-    code, out, _ = call(train, train, "--compare")
-    assert code == 0
-    assert re.fullmatch(r"learner.*\nours +\S+ +- +\S+\nlogistic +\S+ +- +\S+ +[+-]0\.\d{4}\nAUC Score: \S+\n", out)
-
-
-def test_sparse_rows_are_made_dense_only_for_those_who_need_it_and_if_they_fit(rows, monkeypatch):
-    X, y = rows
-    work = exp.Work(sp.csr_array(X), y, sp.csr_array(X), y, [(np.arange(40), np.arange(40, 60))])
-    monkeypatch.setattr(baselines, "MOST_DENSE", 10)
-    assert baselines.run_rival(0, work, LogisticRegression())[0] > 0.5
-    with pytest.raises(ValueError, match="as dense rows"):
-        baselines.run_rival(0, work, LinearDiscriminantAnalysis())
-    monkeypatch.undo()
-    assert baselines.run_rival(0, work, LinearDiscriminantAnalysis())[0] > 0.5
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["--folds", "1"]])
+def test_what_needs_no_learning_needs_no_imports(argv):
+    """So help, and what is wrong with the options, are there at once."""
+    program = f"""
+import sys, exp
+try:
+    exp.main({argv})
+except SystemExit:
+    loaded = [name for name in ("numpy", "sklearn", "oam", "preprocess", "tenfold") if name in sys.modules]
+    sys.exit(str(loaded))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 # --- where the output goes -------------------------------------------------------------------------------------------
@@ -587,11 +406,11 @@ def test_a_reader_that_has_gone_is_no_traceback(train):
     ],
 )
 def test_what_goes_wrong_around_the_run_is_one_line_too(train, monkeypatch, error, message):
-    def fail(options):
+    def fail(options, terminal):
         raise error
 
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # which is restored after the test
-    monkeypatch.setattr(exp, "run", fail)
+    monkeypatch.setattr(exp, "cross_validate", fail)
     assert len(refused(message, train).splitlines()) == 1
 
 

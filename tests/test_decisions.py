@@ -1,44 +1,39 @@
-"""From scores to decisions: probabilities, thresholds and what they cost, against brute force and scikit-learn."""
+"""From scores to decisions: thresholds and what they cost, against brute force and what the command writes."""
+
+import re
 
 import numpy as np
 import pytest
+from conftest import FEW, RESULT, call, make_rows, outcome, read_scores, refused, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from scipy.io import savemat
+from scipy.special import expit
+from sklearn.model_selection import StratifiedKFold
 
-import oam
-from oam import Calibration, Outcome, best_threshold, cost_by_threshold, cost_of, least_risk
+from preprocess import InputError
+from tenfold.calibration import log_odds
+from tenfold.decisions import (
+    Outcome,
+    best_threshold,
+    cost_by_threshold,
+    cost_of,
+    decide,
+    decide_by_folds,
+    find_costs,
+    least_risk,
+)
+from tenfold.folds import Experiment
+from tenfold.readers.base import Data
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
 
 def scored(n=300, n_pos=30, seed=0):
     rng = np.random.RandomState(seed)
     y = np.where(np.arange(n) < n_pos, 1, -1)
     return 3 * rng.randn(n) + 4 * (y > 0), y
-
-
-@pytest.mark.parametrize("n, n_pos, method", [(300, 30, "sigmoid"), (9000, 3000, "isotonic")])
-def test_probabilities_are_those_of_scikit_learn(n, n_pos, method):
-    s, y = scored(n, n_pos)
-    reference = LogisticRegression().fit(s[:, None], y)  # any classifier whose score is a multiple of ours
-    reference.coef_, reference.intercept_ = np.array([[1.0]]), np.array([0.0])
-    sklearns = CalibratedClassifierCV(FrozenEstimator(reference), method=method, ensemble=False).fit(s[:, None], y)
-    ours = Calibration().fit(s, y)
-    at = np.linspace(s.min() - 5, s.max() + 5, 999)
-    assert_allclose(ours.probability(at), sklearns.predict_proba(at[:, None])[:, 1], atol=1e-12)
-    assert (np.diff(ours.probability(at)) >= 0).all()
-    assert ours.probability(s).mean() == pytest.approx(n_pos / n, abs=0.01)
-    assert_array_equal(Calibration(ours.arrays).probability(at), ours.probability(at))
-
-
-@pytest.mark.parametrize("s", [[0, 0, 0, 0], [1, 2, 3, 4], [4, 3, 2, 1], [1e6, -1e6, 1e300, -1e300]])
-def test_few_and_odd_scores_have_probabilities_too(s):
-    probability = Calibration().fit(np.array(s, float), np.array([-1, -1, -1, 1])).probability(np.array(s, float))
-    assert ((probability >= 0) & (probability <= 1)).all()
 
 
 COSTS = st.integers(1, 9)
@@ -117,12 +112,182 @@ def test_an_outcome_without_any_act_has_no_precision_and_no_warning():
     assert (outcome.precision, outcome.recall, outcome.f1) == (0, 0, 0)
 
 
-def test_the_kind_of_calibration_goes_by_the_rarer_class(monkeypatch):
-    s, y = scored(100, 40)
-    assert set(Calibration().fit(s, y).arrays) == {"a", "b"}
-    monkeypatch.setattr(oam.Calibration, "MANY", 40)
-    assert set(Calibration().fit(s, y).arrays) == {"score", "probability"}
-
-
 def test_where_doing_nothing_costs_nothing_nothing_can_be_saved():
     assert Outcome.of(np.array([False, True]), np.array([-1, -1]), np.ones((2, 2))).savings == 0
+
+
+# --- on rows with folds, and on rows with probabilities --------------------------------------------------------------
+
+
+def test_rows_of_a_fold_are_decided_on_by_the_other_folds():
+    s, y = scored()
+    cost = np.random.RandomState(1).randint(1, 9, (len(y), 2)).astype(float)
+    folds = Experiment.cross_validation(s[:, None], y, 4, seed=0)
+    decisions = decide_by_folds(folds, s, cost)
+    for train, test in folds.splits:
+        slope, offset = log_odds(s[train], y[train], np.ones(len(train)))
+        assert_allclose(decisions.probability[test], expit(slope * s[test] + offset))
+        moved = s[test] > best_threshold(s[train], y[train], cost[train])
+        assert_array_equal(decisions.acted["moved threshold"][test], moved)
+    assert_array_equal(decisions.acted["Bayes minimum risk"], least_risk(decisions.probability, cost))
+    assert list(decisions.outcomes) == ["Bayes minimum risk", "moved threshold", "act on no row", "act on every row"]
+    for name, found in decisions.outcomes.items():
+        assert found == Outcome.of(decisions.acted[name], y, cost)
+    assert decisions.threshold == best_threshold(s, y, cost)
+
+
+def test_what_becomes_of_a_row_in_a_fold_does_not_depend_on_its_label():
+    s, y = scored()
+    cost = np.tile([7.0, 2.0], (len(y), 1))
+    folds = Experiment.cross_validation(s[:, None], y, 4, seed=0)
+    _, test = folds.splits[0]
+    changed = y.copy()
+    changed[test] = -y[test]
+    before, after = (
+        decide_by_folds(Experiment(s, labels, s, labels, folds.splits), s, cost) for labels in (y, changed)
+    )
+    assert_array_equal(after.probability[test], before.probability[test])
+    for rule in before.acted:
+        assert_array_equal(after.acted[rule][test], before.acted[rule][test])
+
+
+def test_rows_with_probabilities_are_decided_on_by_bayes_minimum_risk():
+    s, y = scored()
+    cost = np.tile([9.0, 1.0], (len(y), 1))
+    decisions = decide(y, s, expit(s), cost)
+    assert_array_equal(decisions.acted["Bayes minimum risk"], expit(s) > 1 / 10)
+    assert list(decisions.outcomes) == ["Bayes minimum risk", "act on no row", "act on every row"]
+    assert decisions.threshold is None
+    unlabelled = decide(None, s, expit(s), cost)
+    assert unlabelled.outcomes == {}
+    assert_array_equal(unlabelled.acted["Bayes minimum risk"], decisions.acted["Bayes minimum risk"])
+
+
+def test_costs_are_those_of_the_file_or_the_pair_or_the_rarity():
+    X, y, cost = np.zeros((8, 2)), np.array([1, -1, -1, -1] * 2), np.arange(16.0).reshape(8, 2)
+    assert find_costs("f", Data(X, y, cost), y, (), "mine") is cost
+    assert_array_equal(find_costs("f", Data(X, y), y, (5.0, 2.0), None), [[5, 2]] * 8)
+    assert_array_equal(find_costs("f", Data(X, y), y, (), None), [[3, 1]] * 8)
+    assert_array_equal(find_costs("f", Data(X), None, (5.0, 2.0), None), [[5, 2]] * 8)
+    with pytest.raises(InputError, match="f holds no mine, expected the costs of errors on each row"):
+        find_costs("f", Data(X, y), y, (), "mine")
+    for labels in (None, np.ones(8)):
+        with pytest.raises(InputError, match="f has neither labels of both classes nor costs for each row"):
+            find_costs("f", Data(X, labels), labels, (), None)
+
+
+# --- as the command is met -------------------------------------------------------------------------------------------
+
+
+def test_the_rows_of_each_fold_are_decided_on_by_the_other_folds(train, rows, tmp_path):
+    """Against probabilities and thresholds worked out here from the scores that the command writes."""
+    y = rows[1]
+    code, out, err = call(
+        train, *FEW, "--cost", "7,2", "--scores", tmp_path / "scores.csv", "--plots", tmp_path / "figures"
+    )
+    assert code == 0 and float(RESULT.fullmatch(out)[1]) == score(train, *FEW)
+    columns = read_scores(tmp_path / "scores.csv")
+    s = columns["score"]
+    for i, j in StratifiedKFold(3, shuffle=True, random_state=0).split(s, y):
+        slope, offset = log_odds(s[i], y[i], np.ones(len(i)))
+        assert_allclose(columns["probability"][j], expit(slope * s[j] + offset))
+    assert "costs: 7 for a missed positive, 2 for a false alarm; rows of each fold are decided on by the other" in err
+    assert_array_equal(columns["decision"], columns["probability"] > 2 / 9)
+    acted = columns["decision"] > 0
+    tp, fp, fn = ((acted & (y > 0)).sum(), (acted & (y < 0)).sum(), (~acted & (y > 0)).sum())
+    cost = 7 * fn + 2 * fp
+    expected = [tp, fp, fn, len(y) - tp - fp - fn, tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn), cost]
+    assert_allclose(outcome(err, "Bayes minimum risk")[:-1], expected, atol=1e-4)
+    constant = min(7 * 15, 2 * 45)
+    assert outcome(err, "Bayes minimum risk")[-1] == pytest.approx(100 * (constant - cost) / constant, abs=0.06)
+    assert outcome(err, "act on every row")[:4].tolist() == [15, 45, 0, 0]
+    assert outcome(err, "act on no row")[7] == 7 * 15
+    assert outcome(err, "moved threshold")[:4].sum() == 60
+    level, threshold = map(float, re.search(r"probability is above (\S+) .* score above (\S+) ", err).groups())
+    assert level == pytest.approx(2 / 9, abs=1e-4)
+    costs = [7 * ((s <= t) & (y > 0)).sum() + 2 * ((s > t) & (y < 0)).sum() for t in [threshold, *s, -np.inf]]
+    assert costs[0] == min(costs)
+    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {"precision_recall.png", "cost.png"}
+
+
+def test_costs_of_each_row_are_read_from_the_file(rows, tmp_path):
+    X, y = rows
+    cost = np.random.RandomState(0).randint(1, 9, (60, 2))
+    savemat(tmp_path / "train.mat", {"x_tr": X, "y_tr": y, "c_tr": cost, "mine": cost})
+    argv = [tmp_path / "train.mat", *FEW, "--scores", tmp_path / "scores.csv"]
+    for asked in (["--cost"], ["--cost-name", "mine"]):
+        code, _, err = call(*argv, *asked)
+        acted = read_scores(tmp_path / "scores.csv")["decision"] > 0
+        probability = read_scores(tmp_path / "scores.csv")["probability"]
+        assert code == 0 and "costs: those of each row" in err
+        assert_array_equal(acted, probability * cost[:, 0] > (1 - probability) * cost[:, 1])
+        assert outcome(err, "Bayes minimum risk")[7] == cost[~acted & (y > 0), 0].sum() + cost[acted & (y < 0), 1].sum()
+    assert "costs: 5 for a missed positive" in call(*argv, "--cost", "5,1")[2]
+    refused("holds no yours, expected the costs of errors on each row", *argv, "--cost-name", "yours")
+    for bad, message in ((cost[:, :1], "60 x 1, expected two numbers"), (-cost, "not all finite and at least 0")):
+        savemat(tmp_path / "bad.mat", {"x_tr": X, "y_tr": y, "c_tr": bad})
+        refused(message, tmp_path / "bad.mat", *FEW, "--cost")
+        assert 0 < score(tmp_path / "bad.mat", *FEW) <= 1  # nobody asked for them
+
+
+def test_without_numbers_or_costs_in_the_file_a_positive_costs_what_it_is_rarer(train):
+    assert "costs: 3 for a missed positive, 1 for a false alarm" in call(train, *FEW, "--cost")[2]
+
+
+# --- two files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tested(tmp_path):
+    """A test file with costs of its own, fewer rows than the training file has, and rarer positives."""
+    X, y = make_rows(42, 4, 6, seed=1)
+    cost = np.random.RandomState(0).randint(1, 9, (42, 2))
+    savemat(tmp_path / "test.mat", {"x_te": X, "y_te": y, "c_te": cost})
+    return tmp_path / "test.mat", y, cost
+
+
+@pytest.mark.parametrize("features", ["auto", "linear"])
+def test_rows_of_a_test_file_are_decided_on_by_their_probabilities(train, tested, tmp_path, features):
+    path, y, _ = tested
+    argv = [train, path, "--features", features]
+    code, out, err = call(*argv, "--cost", "7,2", "--scores", tmp_path / "scores.csv")
+    assert code == 0 and float(RESULT.fullmatch(out)[1]) == score(*argv)
+    columns = read_scores(tmp_path / "scores.csv")
+    assert list(columns) == ["score", "probability", "decision"] and len(columns["score"]) == 42
+    assert_array_equal(columns["probability"], expit(columns["score"]))
+    acted = columns["probability"] > 2 / 9
+    assert_array_equal(columns["decision"], acted)
+    tp, fp, fn = (acted & (y > 0)).sum(), (acted & (y < 0)).sum(), (~acted & (y > 0)).sum()
+    found = outcome(err, "Bayes minimum risk")
+    assert found[:4].tolist() == [tp, fp, fn, 42 - tp - fp - fn] and found[7] == 7 * fn + 2 * fp
+    assert outcome(err, "act on every row")[:4].tolist() == [6, 36, 0, 0]
+    assert outcome(err, "act on no row")[7] == 7 * 6
+    assert "moved threshold" not in err and "other folds" not in err
+    assert re.search(r"^costs: 7 for a missed positive, 2 for a false alarm$", err, re.M)
+    assert re.search(r"act where the probability is above 0\.2222 \(Bayes minimum risk\)$", err, re.M)
+
+
+def test_costs_of_each_row_of_a_test_file_are_read_from_it(train, tested, tmp_path):
+    path, y, cost = tested
+    code, _, err = call(train, path, "--cost", "--scores", tmp_path / "scores.csv")
+    columns = read_scores(tmp_path / "scores.csv")
+    acted = columns["decision"] > 0
+    assert code == 0 and "costs: those of each row" in err
+    assert_array_equal(acted, columns["probability"] * cost[:, 0] > (1 - columns["probability"]) * cost[:, 1])
+    assert outcome(err, "Bayes minimum risk")[7] == cost[~acted & (y > 0), 0].sum() + cost[acted & (y < 0), 1].sum()
+
+
+def test_without_costs_in_the_test_file_the_positives_of_the_training_file_count(train, save):
+    X, y = make_rows(42, 4, 6, seed=1)
+    err = call(train, save("test.mat", x=X, y=y), "--cost")[2]
+    assert "costs: 3 for a missed positive, 1 for a false alarm" in err
+
+
+@pytest.mark.parametrize("given", [["--passes", 2], ["--C", "1e-3"]])
+def test_the_published_algorithm_has_no_probabilities_to_decide_on_a_test_file_by(train, given):
+    option = given[0]
+    err = refused(
+        f"needs probabilities, which the published algorithm ({option}) has not", train, train, *given, "--cost"
+    )
+    assert err.startswith("usage: exp.py")
+    assert call(train, *FEW, *given, "--cost")[0] == 0  # folds have them

@@ -1,5 +1,7 @@
 """Scaled rows become features. Oracles: SciPy, scikit-learn, and kernels computed in full."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,17 +11,18 @@ from scipy.stats import rankdata
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
-import preprocess
-from preprocess import (
+from tenfold import features
+from tenfold.features import (
     Columns,
-    Features,
-    LandmarkMap,
-    LinearMap,
-    Views,
+    FeatureSets,
+    LandmarkFeatures,
+    LinearFeatures,
+    Versions,
     city_block,
     euclidean,
-    plain_features,
-    rich_features,
+    make_feature_set,
+    plain_feature_sets,
+    rich_feature_sets,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -45,9 +48,9 @@ def Z(rng):
 MANY, TWO = [0, 1, 2], 3  # columns of Z
 
 
-def views_of(Z, landmarks=None):
+def versions_of(Z, landmarks=None):
     """Of rows as they are; unless there are landmarks, each row is one."""
-    return Views(None, Z, None if landmarks is None else Views(None, landmarks))
+    return Versions(None, Z, None if landmarks is None else Versions(None, landmarks))
 
 
 def rows_of(rng, n=70, d=3):
@@ -67,7 +70,7 @@ def test_standard_columns_are_those_of_scikit_learn_and_clipped(Z):
 
 
 def test_ranks_are_middle_ranks_while_each_row_may_have_a_knot(Z):
-    assert len(Z) <= preprocess.RANK_KNOTS
+    assert len(Z) <= features.RANK_KNOTS
     ranks = rankdata(Z[:, MANY], "average", axis=0)
     found = Columns().fit(Z).rank(Z)
     assert found.dtype == np.float32
@@ -78,11 +81,11 @@ def test_ranks_are_middle_ranks_while_each_row_may_have_a_knot(Z):
 
 @pytest.mark.parametrize("power", [1, 8])
 def test_ranks_of_more_rows_than_knots_are_nearly_right_and_monotone(rng, power):
-    n = 20 * preprocess.RANK_KNOTS
+    n = 20 * features.RANK_KNOTS
     Z = (rng.rand(n, 1) ** power).astype(np.float32)
     columns = Columns().fit(Z)
     exact = np.sqrt(12) * ((rankdata(Z[:, 0]) - 0.5) / n - 0.5)
-    assert np.abs(columns.rank(Z)[:, 0] - exact).max() < np.sqrt(12) / (preprocess.RANK_KNOTS - 1)
+    assert np.abs(columns.rank(Z)[:, 0] - exact).max() < np.sqrt(12) / (features.RANK_KNOTS - 1)
     grid = columns.rank(np.linspace(-1, 2, 5000, dtype=np.float32)[:, None])[:, 0]
     assert (np.diff(grid) >= 0).all()
 
@@ -164,12 +167,12 @@ def landmark_kernel(X, landmarks, terms):
 def test_products_of_features_are_the_kernel(rng, terms):
     """With all rows for landmarks: F F' / scale^2 = K inv(K + ridge) K, which is within the ridge of K."""
     Z = rows_of(rng)
-    a_map = LandmarkMap(*terms).fit(views_of(Z))
-    F = a_map.transform(views_of(Z, Z)).astype(float)
+    feature_set = LandmarkFeatures(*terms).fit(versions_of(Z))
+    F = feature_set.transform(versions_of(Z, Z)).astype(float)
     K = landmark_kernel(Z, Z, terms)
-    assert_allclose(F @ F.T / float(a_map.scale_) ** 2, K, atol=2 * float(preprocess.RIDGE))
+    assert_allclose(F @ F.T / float(feature_set.scale_) ** 2, K, atol=2 * float(features.RIDGE))
     spread = ((F - F.mean(axis=0)) ** 2).sum(axis=1).mean()
-    assert spread == pytest.approx(1, abs=10 * float(preprocess.RIDGE))
+    assert spread == pytest.approx(1, abs=10 * float(features.RIDGE))
 
 
 @pytest.mark.parametrize("terms", [[SMOOTH], [ROUGH], [SMOOTH, ROUGH]], ids=["smooth", "rough", "both"])
@@ -177,38 +180,38 @@ def test_features_are_those_of_nystroem(rng, terms):
     """With fewer landmarks than rows, and on rows that were not there: products are k inv(K + ridge) k'."""
     Z, other = rows_of(rng), rows_of(rng, 40)
     landmarks = Z[:20]
-    a_map = LandmarkMap(*terms).fit(views_of(Z, landmarks))
-    F = a_map.transform(views_of(other, landmarks))
+    feature_set = LandmarkFeatures(*terms).fit(versions_of(Z, landmarks))
+    F = feature_set.transform(versions_of(other, landmarks))
     assert F.dtype == np.float32
-    F = F.astype(float) / float(a_map.scale_)
+    F = F.astype(float) / float(feature_set.scale_)
     k, K = landmark_kernel(other, landmarks, terms), landmark_kernel(landmarks, landmarks, terms)
-    expected = k @ np.linalg.solve(K + float(preprocess.RIDGE) * np.eye(20), k.T)
+    expected = k @ np.linalg.solve(K + float(features.RIDGE) * np.eye(20), k.T)
     assert_allclose(F @ F.T, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("a_map", [LandmarkMap(SMOOTH, ROUGH), LinearMap("scaled")])
-def test_score_is_the_product_of_features_and_weights(rng, a_map):
+@pytest.mark.parametrize("feature_set", [LandmarkFeatures(SMOOTH, ROUGH), LinearFeatures("scaled")])
+def test_score_is_the_product_of_features_and_weights(rng, feature_set):
     Z, other = rows_of(rng), rows_of(rng, 40)
-    F = a_map.fit(views_of(Z, Z[:25])).transform(views_of(other, Z[:25]))
+    F = feature_set.fit(versions_of(Z, Z[:25])).transform(versions_of(other, Z[:25]))
     w = rng.randn(F.shape[1]).astype(np.float32)
-    scores = a_map.score(views_of(other, Z[:25]), a_map.coefficients(w))
+    scores = feature_set.score(versions_of(other, Z[:25]), feature_set.coefficients(w))
     assert scores.shape == (40,)
     assert_allclose(scores, F @ w, rtol=1e-3, atol=1e-3 * np.abs(F @ w).max())
 
 
 def test_chunks_change_nothing(rng):
     """More rows than are computed at a time, and the same rows in pieces that end elsewhere."""
-    Z, other = rows_of(rng), rows_of(rng, 2 * preprocess.CHUNK + 3)
-    a_map = LandmarkMap(SMOOTH, ROUGH).fit(views_of(Z, Z[:25]))
+    Z, other = rows_of(rng), rows_of(rng, 2 * features.CHUNK + 3)
+    feature_set = LandmarkFeatures(SMOOTH, ROUGH).fit(versions_of(Z, Z[:25]))
     w = rng.randn(25).astype(np.float32)
-    pieces = [views_of(piece, Z[:25]) for piece in np.array_split(other, 5)]
+    pieces = [versions_of(piece, Z[:25]) for piece in np.array_split(other, 5)]
     F, scores = (
         np.concatenate([f(v) for v in pieces])
-        for f in (a_map.transform, lambda v: a_map.score(v, a_map.coefficients(w)))
+        for f in (feature_set.transform, lambda v: feature_set.score(v, feature_set.coefficients(w)))
     )
-    whole = views_of(other, Z[:25])
-    assert_allclose(a_map.transform(whole), F, atol=1e-4)
-    assert_allclose(a_map.score(whole, a_map.coefficients(w)), scores, atol=1e-3 * np.abs(scores).max())
+    whole = versions_of(other, Z[:25])
+    assert_allclose(feature_set.transform(whole), F, atol=1e-4)
+    assert_allclose(feature_set.score(whole, feature_set.coefficients(w)), scores, atol=1e-3 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize(
@@ -216,79 +219,104 @@ def test_chunks_change_nothing(rng):
 )
 @pytest.mark.parametrize("term", [SMOOTH, ROUGH])
 def test_equal_rows_do_no_harm(Z, term):
-    views = views_of(Z.astype(np.float32))
-    assert np.isfinite(LandmarkMap(term).fit(views).transform(views)).all()
+    versions = versions_of(Z.astype(np.float32))
+    assert np.isfinite(LandmarkFeatures(term).fit(versions).transform(versions)).all()
 
 
-# --- LinearMap -------------------------------------------------------------------------------------------------------
+# --- LinearFeatures --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_rows_lie_at_a_mean_squared_distance_of_1_from_their_mean(rng, make):
     Z = np.where(rng.rand(200, 6) < 0.3, rng.rand(200, 6) * [1, 2, 3, 4, 5, 6], 0).astype(np.float32)
-    views = views_of(make(Z))
-    a_map = LinearMap("scaled").fit(views)
-    F = a_map.transform(views)
-    assert sp.issparse(F) == sp.issparse(views["scaled"]) and F.dtype == np.float32
+    versions = versions_of(make(Z))
+    feature_set = LinearFeatures("scaled").fit(versions)
+    F = feature_set.transform(versions)
+    assert sp.issparse(F) == sp.issparse(versions["scaled"]) and F.dtype == np.float32
     F = F.toarray() if sp.issparse(F) else F
     assert ((F - F.mean(axis=0)) ** 2).sum(axis=1).mean() == pytest.approx(1, abs=1e-4)
     assert_allclose(F / F.max(), Z / Z.max(), rtol=1e-5)
     w = rng.randn(6).astype(np.float32)
-    assert_allclose(a_map.score(views, a_map.coefficients(w)), F @ w, rtol=1e-4, atol=1e-5)
+    assert_allclose(feature_set.score(versions, feature_set.coefficients(w)), F @ w, rtol=1e-4, atol=1e-5)
 
 
 def test_versions_stand_side_by_side(rng):
-    views = {"a": rows_of(rng, 30, 2), "b": rows_of(rng, 30, 3)}
-    a_map = LinearMap("a", "b").fit(views)
-    assert_allclose(a_map.transform(views), np.hstack([views["a"], views["b"]]) * a_map.scale_)
+    versions = {"a": rows_of(rng, 30, 2), "b": rows_of(rng, 30, 3)}
+    feature_set = LinearFeatures("a", "b").fit(versions)
+    assert_allclose(feature_set.transform(versions), np.hstack([versions["a"], versions["b"]]) * feature_set.scale_)
 
 
-# --- Features --------------------------------------------------------------------------------------------------------
+# --- FeatureSets -----------------------------------------------------------------------------------------------------
 
 
-def all_features():
-    features = [rich_features(12, small, quick) for small in (False, True) for quick in (False, True)]
-    return [*features, plain_features()]
+def all_feature_sets():
+    feature_sets = [rich_feature_sets(12, small, quick) for small in (False, True) for quick in (False, True)]
+    return [*feature_sets, plain_feature_sets()]
 
 
-@pytest.mark.parametrize("features", all_features())
-def test_linear_maps_have_all_rows_and_landmark_maps_the_sample(Z, rng, features):
+@pytest.mark.parametrize("feature_sets", all_feature_sets())
+def test_linear_sets_have_all_rows_and_landmark_sets_the_sample(Z, rng, feature_sets):
     sample = np.arange(3, 90, 4)
-    sets = list(features.fit_transform(Z, sample, rng))
-    assert len(sets) == len(features.maps)
-    for a_map, (F, rows) in zip(features.maps.values(), sets):
-        expected = sample if isinstance(a_map, LandmarkMap) else np.arange(90)
+    sets = list(feature_sets.fit_transform(Z, sample, rng))
+    assert len(sets) == len(feature_sets.sets)
+    for feature_set, (F, rows) in zip(feature_sets.sets.values(), sets):
+        expected = sample if isinstance(feature_set, LandmarkFeatures) else np.arange(90)
         assert_array_equal(rows, expected)
         assert len(F) == len(expected) and np.isfinite(F).all()
 
 
-@pytest.mark.parametrize("features", all_features())
-def test_the_score_is_the_sum_over_the_maps(Z, rng, features):
+@pytest.mark.parametrize("feature_sets", all_feature_sets())
+def test_the_score_is_the_sum_over_the_sets(Z, rng, feature_sets):
     every = np.arange(90)
-    sets = [F for F, _ in features.fit_transform(Z, every, rng)]
+    sets = [F for F, _ in feature_sets.fit_transform(Z, every, rng)]
     weights = [rng.randn(F.shape[1]).astype(np.float32) for F in sets]
     expected = sum(F @ w for F, w in zip(sets, weights))
-    assert_allclose(features.score(Z, features.coefficients(weights)), expected, atol=2e-3 * np.abs(expected).max())
+    assert_allclose(
+        feature_sets.score(Z, feature_sets.coefficients(weights)), expected, atol=2e-3 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("asked", [1, 10, 22, 23, 10**9])
 def test_landmarks_are_rows_of_the_sample_and_none_is_one_twice(Z, rng, asked):
     sample = np.arange(3, 90, 4)
-    features = rich_features(asked, True, True)
-    sets = list(features.fit_transform(Z, sample, rng))
-    landmarks = features.landmarks_["scaled"]
+    feature_sets = rich_feature_sets(asked, True, True)
+    sets = list(feature_sets.fit_transform(Z, sample, rng))
+    landmarks = feature_sets.landmarks_["scaled"]
     assert len(landmarks) == min(asked, len(sample)) == sets[-1][0].shape[1]
     chosen = [np.flatnonzero((Z[sample] == landmark).all(axis=1)).item() for landmark in landmarks]
     assert len(set(chosen)) == len(chosen)
 
 
-def test_a_stopped_run_never_touches_the_maps_it_did_not_reach(Z, rng):
+def test_a_stopped_run_never_touches_the_sets_it_did_not_reach(Z, rng):
     class Untouchable:
         def __getattr__(self, name):
             raise AssertionError(f"{name} was asked for")
 
-    features = Features(Columns(), {"first": LinearMap("standard"), "second": Untouchable()})
-    F, rows = next(features.fit_transform(Z, np.arange(90), rng))
+    feature_sets = FeatureSets(Columns(), {"first": LinearFeatures("standard"), "second": Untouchable()})
+    F, rows = next(feature_sets.fit_transform(Z, np.arange(90), rng))
     w = rng.randn(F.shape[1]).astype(np.float32)
     assert_array_equal(rows, np.arange(90))
-    assert_allclose(features.score(Z, features.coefficients([w])), F @ w, rtol=1e-4, atol=1e-5)
+    assert_allclose(feature_sets.score(Z, feature_sets.coefficients([w])), F @ w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("feature_sets", all_feature_sets())
+def test_a_set_made_from_its_description_scores_the_same(Z, rng, feature_sets):
+    """After a way through JSON, and with nothing but the medians of what was fitted."""
+    weights = [rng.randn(F.shape[1]).astype(np.float32) for F, _ in feature_sets.fit_transform(Z, np.arange(90), rng)]
+    coefficients = feature_sets.coefficients(weights)
+    medians = [getattr(feature_set, "median_", None) for feature_set in feature_sets.sets.values()]
+    descriptions = json.loads(json.dumps([feature_set.description() for feature_set in feature_sets.sets.values()]))
+    again = [make_feature_set(*parts, median) for parts, median in zip(descriptions, medians)]
+    versions = Versions(feature_sets.columns, Z, feature_sets.landmarks_)
+    for feature_set, made, c in zip(feature_sets.sets.values(), again, coefficients, strict=True):
+        assert type(made) is type(feature_set)
+        assert_array_equal(made.score(versions, c), feature_set.score(versions, c))
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_columns_made_from_their_arrays_are_the_same(Z, ranked):
+    columns = Columns(ranked).fit(Z)
+    again = Columns.from_arrays({name: A.copy() for name, A in columns.arrays().items()})
+    assert again.ranked == ranked
+    for version in ("standard", "rank")[: 1 + ranked]:
+        assert_array_equal(getattr(again, version)(Z), getattr(columns, version)(Z))

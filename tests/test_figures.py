@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import auc, roc_auc_score, roc_curve
+from scipy.special import expit
+from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
 
-import figures
+from tenfold import figures
+from tenfold.decisions import decide, decide_by_folds
+from tenfold.folds import Experiment
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -30,6 +33,16 @@ def lines(figure):
 
 def legend(figure):
     return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def check_pictures(directory, names):
+    from matplotlib.image import imread
+
+    assert sorted(path.name for path in directory.iterdir()) == [f"{name}.png" for name in names]
+    for name in names:
+        picture = imread(directory / f"{name}.png")
+        assert min(picture.shape[:2]) > 400
+        assert picture[..., :3].std() > 0.01
 
 
 def test_each_roc_curve_is_that_of_its_fold():
@@ -87,8 +100,8 @@ def test_histograms_count_every_row_of_both_classes():
 
 
 def test_learners_are_listed_by_auc_and_all_look_different():
-    rivals = {f"learner {k}": make_results(seed=k) for k in range(20)}
-    figure = figures.compare(rivals)
+    learners = {f"learner {k}": make_results(seed=k) for k in range(20)}
+    figure = figures.compare(learners)
     aucs = [float(text.split()[0]) for text in legend(figure)[:-1]]
     assert len(aucs) == 20 and aucs == sorted(aucs, reverse=True)
     looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in figure.axes[0].get_lines()}
@@ -106,12 +119,50 @@ def test_learners_are_listed_by_auc_and_all_look_different():
     ],
 )
 def test_whatever_is_drawn_is_a_picture(tmp_path, results, curves):
-    from matplotlib.image import imread
-
     figures.draw(tmp_path, results, curves, {"ours": results, "theirs": results})
-    names = ["auc_steps", "auc_time", "compare", "roc", "scores"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.png" for name in names]
-    for name in names:
-        picture = imread(tmp_path / f"{name}.png")
-        assert min(picture.shape[:2]) > 400
-        assert picture[..., :3].std() > 0.01
+    check_pictures(tmp_path, ["auc_steps", "auc_time", "compare", "roc", "scores"])
+
+
+# --- decisions -------------------------------------------------------------------------------------------------------
+
+
+def make_decisions(by_folds, n=60, n_pos=12):
+    ((y, s),) = make_results(1, n, n_pos)
+    cost = np.tile([7.0, 2.0], (n, 1))
+    if by_folds:
+        return y, decide_by_folds(Experiment.cross_validation(s[:, None], y, 3, 0), s, cost)
+    return y, decide(y, s, expit(s), cost)
+
+
+@pytest.mark.parametrize("by_folds", [True, False])
+def test_decisions_lie_where_their_precision_and_recall_are(by_folds):
+    y, decisions = make_decisions(by_folds)
+    figure = figures.precision_recall(y, decisions)
+    area = average_precision_score(y, decisions.scores)
+    rules = ["Bayes minimum risk", "moved threshold"][: 1 + by_folds]
+    assert legend(figure) == [f"mean precision {area:.4f}", "share of positives 0.2000", *rules]
+    for rule in rules:
+        outcome = decisions.outcomes[rule]
+        assert_array_equal(lines(figure)[rule], [[outcome.recall], [outcome.precision]])
+
+
+@pytest.mark.parametrize("by_folds", [True, False])
+def test_costs_over_thresholds_and_the_chosen_one(by_folds):
+    y, decisions = make_decisions(by_folds)
+    drawn = lines(figures.cost(y, decisions))
+    (thresholds, costs), *_ = drawn.values()
+    for threshold, found in zip(thresholds, costs):
+        missed, false = (decisions.scores <= threshold) & (y > 0), (decisions.scores > threshold) & (y < 0)
+        assert found == pytest.approx((7 * missed.sum() + 2 * false.sum()) / 60)
+    assert drawn[f"act on no row: {7 * 12 / 60:.4g}"][1] == [7 * 12 / 60] * 2
+    assert drawn[f"act on every row: {2 * 48 / 60:.4g}"][1] == [2 * 48 / 60] * 2
+    chosen = [xy for label, xy in drawn.items() if label.startswith("threshold")]
+    assert len(chosen) == by_folds
+    if by_folds:
+        assert_array_equal(chosen[0], [[decisions.threshold], [costs.min()]])
+
+
+@pytest.mark.parametrize("by_folds, n, n_pos", [(True, 60, 12), (False, 60, 12), (True, 300, 297), (False, 8, 3)])
+def test_whatever_is_decided_can_be_drawn(tmp_path, by_folds, n, n_pos):
+    figures.draw_decisions(tmp_path, *make_decisions(by_folds, n, n_pos))
+    check_pictures(tmp_path, ["cost", "precision_recall"])

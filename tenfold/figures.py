@@ -6,7 +6,7 @@ Below, ``results`` is a list with a pair ``(y, scores)`` for each fold: labels, 
 import numpy as np
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 
-from oam import cost_by_threshold
+from tenfold.decisions import cost_by_threshold
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines also differ by dashes.
 BLUE, GREY, INK = "#0072B2", "#5F5F5F", "#222222"
@@ -36,10 +36,10 @@ STYLE = {
 GRID = np.linspace(0, 1, 1001)  # false positive rates at which curves are averaged
 
 
-def draw(directory, results, curves, rivals):
-    """Write roc.png, scores.png, auc_time.png, auc_steps.png and, with ``rivals``, compare.png into the directory.
+def draw(directory, results, curves, learners):
+    """Write roc.png, scores.png, auc_time.png, auc_steps.png and, with ``learners``, compare.png into the directory.
 
-    ``curves`` has the points (seconds, rows, AUC) of each fold, ``rivals`` the results of each learner, ours first.
+    ``curves`` has the points (seconds, rows, AUC) of each fold, ``learners`` the results of each learner, ours first.
     """
     from matplotlib import rc_context
 
@@ -50,8 +50,8 @@ def draw(directory, results, curves, rivals):
             "auc_time": auc_over(curves, 0, "training seconds", "AUC over training time"),
             "auc_steps": auc_over(curves, 1, "rows learned from", "AUC over rows learned from"),
         }
-        if rivals:
-            figures["compare"] = compare(rivals)
+        if learners:
+            figures["compare"] = compare(learners)
         _save(figures, directory)
 
 
@@ -91,19 +91,19 @@ def roc(results):
     return figure
 
 
-def compare(rivals):
+def compare(learners):
     """The mean ROC curve of each learner, the legend in the order of their AUC."""
     figure, axes = _axes("Mean ROC curve of each learner", 7.9, 4.8)
-    means = {name: _aucs(results).mean() for name, results in rivals.items()}
-    ours = next(iter(rivals))
+    means = {name: _aucs(results).mean() for name, results in learners.items()}
+    ours = next(iter(learners))
     looks = [(dashes, colour) for dashes in DASHES for colour in OTHERS]
     rank = 0
-    for name in sorted(rivals, key=means.get, reverse=True):
+    for name in sorted(learners, key=means.get, reverse=True):
         dashes, colour = ("-", BLUE) if name == ours else looks[rank % len(looks)]
         rank += name != ours
         axes.plot(
             GRID,
-            _tprs(rivals[name]).mean(axis=0),
+            _tprs(learners[name]).mean(axis=0),
             color=colour,
             linestyle=dashes,
             linewidth=2.8 if name == ours else 1.1,
@@ -165,10 +165,9 @@ def precision_recall(y, decisions):
     share = np.mean(y > 0)
     axes.axhline(share, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"share of positives {share:.4f}")
     for name, marker, colour in ("Bayes minimum risk", "D", OTHERS[0]), ("moved threshold", "o", OTHERS[1]):
-        outcome = decisions.outcomes[name]
-        axes.plot(
-            outcome.recall, outcome.precision, marker, color=colour, markersize=9, label=name, zorder=3, clip_on=False
-        )
+        if name in decisions.outcomes:
+            recall, precision = decisions.outcomes[name].recall, decisions.outcomes[name].precision
+            axes.plot(recall, precision, marker, color=colour, markersize=9, label=name, zorder=3, clip_on=False)
     axes.set(xlim=(0, 1.01), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
     axes.legend(loc="best")
     return figure
@@ -183,7 +182,7 @@ def cost(y, decisions):
     for name, dashes in ("act on no row", (0, (5, 2))), ("act on every row", (0, (1, 1.5))):
         height = decisions.outcomes[name].cost / len(y)
         axes.axhline(height, color=GREY, linewidth=1.2, linestyle=dashes, label=f"{name}: {height:.4g}")
-    if np.isfinite(decisions.threshold):
+    if decisions.threshold is not None and np.isfinite(decisions.threshold):
         least = total.min() / len(y)
         label = f"threshold {decisions.threshold:.4g}: {least:.4g}"
         axes.plot(decisions.threshold, least, "o", color=OTHERS[0], markersize=9, label=label, zorder=3)

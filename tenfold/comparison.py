@@ -1,0 +1,107 @@
+"""The comparison of ours with the learners of ``baselines.py``, on the same folds: running them, and the table."""
+
+import time
+import warnings
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import t
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from preprocess import Preprocessor
+from tenfold.baselines import learners
+from tenfold.baselines.base import scores, takes_sparse
+from tenfold.parallel import in_processes
+
+MOST_DENSE = 2e9  # bytes that sparse rows may take when made dense for those who need it
+
+
+@dataclass
+class LearnerResult:
+    """How a learner has done: AUC and scores of each fold, and the seconds of all, or the trouble with it."""
+
+    name: str
+    aucs: list = field(default_factory=list)
+    scores: list = field(default_factory=list)
+    seconds: float = 0.0
+    trouble: str = ""
+
+
+def run_learner(fold, experiment, learner):
+    """The AUC, the scores and the seconds of a learner in a fold, on the cleaned and scaled columns of all rows."""
+    warnings.simplefilter("ignore")  # such as that a solver has not converged
+    X, y, X_test, y_test = experiment.split(fold)
+    preprocessor = Preprocessor().fit(X)
+    Z, Z_test = preprocessor.transform(X), preprocessor.transform(X_test)
+    if sp.issparse(Z) and not takes_sparse(learner):
+        size = Z.dtype.itemsize * Z.shape[0] * Z.shape[1]
+        if size > MOST_DENSE:
+            raise ValueError(f"as dense rows it takes {size / 1e9:.1f} GB, expected at most {MOST_DENSE / 1e9:g} GB")
+        Z, Z_test = Z.toarray(), Z_test.toarray()
+    begun = time.monotonic()
+    test_scores = scores(clone(learner).fit(Z, y), Z_test)
+    return roc_auc_score(y_test, test_scores), test_scores, time.monotonic() - begun
+
+
+def table_head():
+    return f"{'learner':<34} {'AUC':>6} {'+/-':>7} {'seconds':>8}  lead of ours"
+
+
+def table_row(result, ours):
+    """A line for the table: the mean AUC, its deviation over the folds, the seconds, and how far ours leads."""
+    if result.trouble:
+        return f"{result.name:<34} {result.trouble}"
+    deviation = f"{np.std(result.aucs, ddof=1):7.4f}" if len(result.aucs) > 1 else f"{'-':>7}"
+    row = f"{result.name:<34} {np.mean(result.aucs):6.4f} {deviation} {result.seconds:8.1f}"
+    if result is ours:
+        return row
+    leads = np.subtract(ours.aucs, result.aucs)
+    row += f"  {leads.mean():+.4f}"
+    return row if len(leads) == 1 else row + " [{:+.4f}, {:+.4f}]".format(*interval(leads))
+
+
+def interval(leads):
+    """The 95 % interval of the mean lead over the folds, by a paired t-test.
+
+    The variance is corrected for the training rows that folds share.
+
+    Reference: C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
+    """
+    n = len(leads)
+    half = t.ppf(0.975, n - 1) * leads.std(ddof=1) * np.sqrt(1 / n + 1 / (n - 1))
+    return leads.mean() - half, leads.mean() + half
+
+
+def compare(experiment, folds, cost, seed, *, jobs, seconds, report):
+    """Yield a `LearnerResult` for ours, which ``folds`` have given, and then for each of the baselines.
+
+    ``cost`` (test rows x 2, or None) is for those that mind costs. A learner is stopped after so many ``seconds``;
+    ``report`` is called with its name, the number of its folds done, and that of all.
+    """
+    yield LearnerResult("ours", [f.auc for f in folds], [f.scores for f in folds], sum(f.seconds for f in folds))
+    if cost is not None:  # learners know of one cost for each class
+        cost = cost[experiment.y_test > 0, 0].mean(), cost[experiment.y_test < 0, 1].mean()
+    n_folds = len(experiment.splits)
+    for name, learner in learners(cost, seed).items():
+        report(name, 0, n_folds)
+        done, trouble = {}, ""
+        try:
+            for fold, result in in_processes(
+                min(jobs, n_folds), n_folds, run_learner, experiment, learner, seconds=seconds
+            ):
+                done[fold] = result
+                report(name, len(done), n_folds)
+        except TimeoutError:
+            trouble = f"stopped after {seconds:g} s, with {len(done)} of {n_folds} folds done"
+        except (MemoryError, BrokenProcessPool):
+            trouble = "not enough memory, or its process was killed"
+        except ValueError as error:
+            trouble = f"cannot learn from this: {' '.join(str(error).split())}"
+        if trouble:
+            yield LearnerResult(name, trouble=trouble)
+        else:
+            aucs, test_scores, learner_seconds = zip(*(done[fold] for fold in range(n_folds)))
+            yield LearnerResult(name, list(aucs), list(test_scores), sum(learner_seconds))

@@ -1,0 +1,126 @@
+"""From scores to decisions: on which rows to act, given what a missed positive and a false alarm cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from preprocess import InputError
+from tenfold.calibration import log_odds
+
+
+def least_risk(probability, cost):
+    """Bayes minimum risk: act on a row where missing it is expected to cost more than a false alarm.
+
+    ``cost`` (rows x 2) is what it costs to miss a row that is positive, and to act on one that is not.
+    """
+    return probability * cost[:, 0] > (1 - probability) * cost[:, 1]
+
+
+def cost_by_threshold(scores, y, cost):
+    """Thresholds, from acting on no row down to acting on all, and what acting on all scores above each costs."""
+    order = np.argsort(-scores, kind="stable")
+    s, y, cost = scores[order], y[order], cost[order]
+    step = np.where(y > 0, -cost[:, 0], cost[:, 1])  # what acting on one row more adds to the cost
+    total = np.concatenate([[0], np.cumsum(step)]) + cost[y > 0, 0].sum()
+    thresholds = np.concatenate([[np.inf], (s[1:] + s[:-1]) / 2, [-np.inf]])
+    apart = np.concatenate([[True], s[1:] < s[:-1], [True]])
+    return thresholds[apart], total[apart]
+
+
+def best_threshold(scores, y, cost):
+    """The threshold above which acting costs the least."""
+    thresholds, total = cost_by_threshold(scores, y, cost)
+    return thresholds[total.argmin()]
+
+
+@dataclass
+class Outcome:
+    """What decisions have led to. ``savings`` is relative to the cheaper of acting on no row and acting on all."""
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+    true_negatives: int
+    precision: float
+    recall: float
+    f1: float
+    cost: float
+    savings: float
+
+    @classmethod
+    def of(cls, acted, y, cost):
+        (tn, fp), (fn, tp) = confusion_matrix(y > 0, acted, labels=[False, True])
+        precision, recall, f1, _ = precision_recall_fscore_support(y > 0, acted, average="binary", zero_division=0)
+        total, constant = cost_of(acted, y, cost), min(cost_of(every, y, cost) for every in (False, True))
+        savings = (constant - total) / constant if constant else 0.0
+        return cls(tp, fp, fn, tn, precision, recall, f1, total, savings)
+
+
+def cost_of(acted, y, cost):
+    """The sum of the costs of all positives missed and of all false alarms."""
+    acted = np.broadcast_to(acted, y.shape)
+    return cost[(y > 0) & ~acted, 0].sum() + cost[(y < 0) & acted, 1].sum()
+
+
+@dataclass
+class Decisions:
+    """Which rows to act on at given costs, and what came of it, by each rule.
+
+    ``threshold`` is that of the moved threshold for rows to come, or None if there are no folds to find it by.
+    """
+
+    cost: object
+    scores: object
+    probability: object
+    acted: dict
+    outcomes: dict
+    threshold: "float | None"
+
+
+def decide_by_folds(experiment, scores, cost):
+    """`Decisions` on the rows of a cross-validation; on those of each fold by the scores of all other folds."""
+    y = experiment.y_test
+    probability, moved = np.empty(len(y)), np.empty(len(y), bool)
+    for train, test in experiment.splits:
+        probability[test] = calibrated(scores[train], y[train], scores[test])
+        moved[test] = scores[test] > best_threshold(scores[train], y[train], cost[train])
+    rules = {"Bayes minimum risk": least_risk(probability, cost), "moved threshold": moved}
+    return _decisions(y, cost, scores, probability, rules, best_threshold(scores, y, cost))
+
+
+def decide(y, scores, probability, cost):
+    """`Decisions` on rows that have probabilities; ``y`` may be None."""
+    rules = {"Bayes minimum risk": least_risk(probability, cost)}
+    return _decisions(y, cost, scores, probability, rules, None)
+
+
+def _decisions(y, cost, scores, probability, rules, threshold):
+    n = len(scores)
+    acted = {**rules, "act on no row": np.zeros(n, bool), "act on every row": np.ones(n, bool)}
+    outcomes = {} if y is None else {name: Outcome.of(rows, y, cost) for name, rows in acted.items()}
+    return Decisions(cost, scores, probability, acted, outcomes, threshold)
+
+
+def calibrated(scores, y, new_scores):
+    """Probabilities for new scores, by the scores of other rows and what these were."""
+    slope, offset = log_odds(scores, y, np.ones(len(y)))
+    return expit(slope * new_scores + offset)
+
+
+def find_costs(name, data, y, pair, cost_name):
+    """What missing each row of a file, were it positive, and what a false alarm on it would cost: rows x 2.
+
+    These are the costs in the file's ``data``, or else the ``pair`` for all rows. If that is empty, missing a positive
+    costs as many false alarms as there are negatives to a positive among the labels ``y``.
+    """
+    if data.cost is not None:
+        return data.cost
+    if cost_name:
+        raise InputError(f"{name} holds no {cost_name}, expected the costs of errors on each row")
+    if not pair:
+        if y is None or len(set(y)) < 2:
+            raise InputError(f"{name} has neither labels of both classes nor costs for each row, expected --cost FN,FP")
+        pair = np.count_nonzero(y < 0) / np.count_nonzero(y > 0), 1.0
+    return np.tile(np.array(pair, float), (data.X.shape[0], 1))

@@ -1,0 +1,292 @@
+"""Sets of features of scaled rows: the columns themselves, and similarities to landmarks, which are training rows.
+
+Rows come in versions (scaled, standardised, as ranks); a feature set says which of them it takes. All sets are fitted
+on training rows only.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist
+
+from preprocess import take
+
+RANK_KNOTS = 201  # quantiles by which ranks are found
+RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
+CHUNK = 512  # rows whose similarities are computed at a time
+
+
+class Columns:
+    """Two more versions of scaled columns: standardised, and as ranks.
+
+    Columns of two values are -1 and +1 in both: standardising would let the rarest speak the loudest.
+    Unless ``ranked``, there are no ranks, which are dear in many columns.
+    """
+
+    def __init__(self, ranked=True):
+        self.ranked = ranked
+
+    def fit(self, Z):
+        low, high = Z.min(axis=0), Z.max(axis=0)
+        self.varying_ = np.flatnonzero(low < high)
+        Z, self.low_ = take(Z, self.varying_), low[self.varying_]
+        self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
+        many = take(Z, self.many_)
+        self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
+        self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)] if self.ranked else None
+        return self
+
+    def arrays(self):
+        """All that was learned, as arrays by name."""
+        arrays = {name: getattr(self, name) for name in ("varying_", "low_", "many_", "mean_", "sd_")}
+        if self.ranked:
+            arrays["knots"] = np.concatenate([np.empty((2, 0)), *map(np.stack, self.knots_)], axis=1)
+            arrays["ends"] = np.cumsum([len(knots) for knots, _ in self.knots_], dtype=int)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        columns = cls(ranked="knots" in arrays)
+        if columns.ranked:
+            columns.knots_ = np.split(arrays.pop("knots"), arrays.pop("ends")[:-1], axis=1)
+        vars(columns).update(arrays)
+        return columns
+
+    @staticmethod
+    def _fit_ranks(column):
+        """Quantiles of a sorted column and the middle rank of each, so scaled that ranks have mean 0 and variance 1."""
+        at = np.linspace(0, len(column) - 1, RANK_KNOTS).round().astype(int)
+        knots = np.unique(column[at])
+        rank = (column.searchsorted(knots, "left") + column.searchsorted(knots, "right")) / (2 * len(column))
+        return knots, (rank - 0.5) * np.sqrt(12)
+
+    def standard(self, Z):
+        return self._transform(Z, self._standardise)
+
+    def rank(self, Z):
+        return self._transform(Z, self._rank)
+
+    def _transform(self, Z, transform_many):
+        Z = take(Z, self.varying_)
+        if len(self.many_) == Z.shape[1]:
+            return transform_many(Z)
+        out = np.where(Z > self.low_, Z.dtype.type(1), Z.dtype.type(-1))
+        if len(self.many_):
+            out[:, self.many_] = transform_many(Z[:, self.many_])
+        return out
+
+    def _standardise(self, Z):
+        Z = Z - self.mean_
+        Z /= self.sd_
+        return np.clip(Z, -6, 6, out=Z)
+
+    def _rank(self, Z):
+        return np.column_stack([np.interp(z, *knots) for z, knots in zip(Z.T, self.knots_)]).astype(np.float32)
+
+
+class FeatureSets:
+    """Several sets of features, by name, of the same scaled rows; ``columns`` makes other versions of them, if need be.
+
+    All sets share the landmarks, training rows drawn from all alike: drawn from scarce positives, each would vouch for
+    itself.
+    """
+
+    def __init__(self, columns, sets, n_landmarks=0):
+        self.columns = columns
+        self.sets = sets
+        self.n_landmarks = n_landmarks
+        self.landmarks_ = None
+
+    def fit_transform(self, Z, sample, rng):
+        """Fit the sets in turn and yield for each the features of its rows and the numbers of those rows.
+
+        Sets with landmarks are fitted on the rows ``sample`` of Z, linear ones on all.
+        """
+        if self.columns is not None:
+            self.columns.fit(Z)
+        every = np.arange(Z.shape[0])
+        which = rng.choice(len(sample), min(len(sample), self.n_landmarks), replace=False)
+        self.landmarks_ = Versions(self.columns, Z[sample[which]])
+        whole = Versions(self.columns, Z, self.landmarks_)
+        part = whole if len(sample) == len(every) else Versions(self.columns, Z[sample], self.landmarks_)
+        for feature_set in self.sets.values():
+            versions, rows = (part, sample) if isinstance(feature_set, LandmarkFeatures) else (whole, every)
+            yield feature_set.fit(versions).transform(versions), rows
+
+    def coefficients(self, weights):
+        """For each set, what `score` needs of the weights of its features."""
+        return [feature_set.coefficients(w) for feature_set, w in zip(self.sets.values(), weights)]
+
+    def score(self, Z, coefficients):
+        """The sum of what each set's features and weights give for the rows of Z."""
+        versions = Versions(self.columns, Z, self.landmarks_)
+        return sum(feature_set.score(versions, c) for feature_set, c in zip(self.sets.values(), coefficients))
+
+
+class Versions(dict):
+    """What the sets ask of the same rows, each made when it is first asked for.
+
+    ``versions["rank"]`` is a version of the rows, ``versions["rank", city_block]`` its distances from that of the
+    landmarks.
+    """
+
+    def __init__(self, columns, Z, landmarks=None):
+        super().__init__(scaled=Z)
+        self.columns = columns
+        self.landmarks = self if landmarks is None else landmarks
+
+    def __missing__(self, key):
+        if isinstance(key, tuple):
+            version, distance = key
+            self[key] = distance(self[version], self.landmarks[version])
+        else:
+            self[key] = getattr(self.columns, key)(self["scaled"])
+        return self[key]
+
+
+class LinearFeatures:
+    """The columns themselves, so scaled that the mean squared distance of a row from the mean row is 1."""
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    def fit(self, versions):
+        F = self._columns(versions)
+        squares = F.multiply(F) if sp.issparse(F) else F * F
+        variance = squares.mean(axis=0, dtype=np.float64) - F.mean(axis=0, dtype=np.float64) ** 2
+        self.scale_ = np.float32(1 / np.sqrt(max(variance.sum(), 1e-12)))
+        return self
+
+    def transform(self, versions):
+        return self._columns(versions) * self.scale_
+
+    def description(self):
+        return "linear", self.versions
+
+    def coefficients(self, w):
+        return w * self.scale_
+
+    def score(self, versions, coefficients):
+        return self._columns(versions) @ coefficients
+
+    def _columns(self, versions):
+        parts = [versions[version] for version in self.versions]
+        return np.hstack(parts) if len(parts) > 1 else parts[0]
+
+
+class LandmarkFeatures:
+    """Similarities to the landmarks, turned into features whose products are the similarities.
+
+        k(x, c)  = mean over the terms of  exp(-(|x - c| / (width * median |x - c|)) ** power)
+        features = k(x, landmarks) @ inv(L).T,   where  L @ L.T = k(landmarks, landmarks) + ridge
+
+    A term is (version, distance, power, width).
+
+    Reference: C. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
+    """
+
+    def __init__(self, *terms):
+        self.terms = terms
+
+    def fit(self, versions):
+        self.median_ = [_median(versions.landmarks[version, distance]) for version, distance, *_ in self.terms]
+        ((_, K),) = self._kernel_chunks(versions.landmarks, chunk=len(versions.landmarks["scaled"]))
+        self.scale_ = np.float32(1 / np.sqrt(max(1 - K.mean(dtype=np.float64), 1e-3)))
+        self.L_ = _factor(K)
+        return self
+
+    def transform(self, versions):
+        F = np.empty((len(versions["scaled"]), len(self.L_)), np.float32)
+        for rows, K in self._kernel_chunks(versions):
+            F[rows] = solve_triangular(self.L_, K.T, lower=True, overwrite_b=True, check_finite=False).T
+        F *= self.scale_
+        return F
+
+    def description(self):
+        return "landmarks", [(version, distance.__name__, *rest) for version, distance, *rest in self.terms]
+
+    def coefficients(self, w):
+        """By how much each landmark counts."""
+        return solve_triangular(self.L_, w * self.scale_, lower=True, trans=1, check_finite=False)
+
+    def score(self, versions, coefficients):
+        """``transform(versions) @ w``, without a need for the features."""
+        return np.concatenate([K.astype(np.float64) @ coefficients for _, K in self._kernel_chunks(versions)])
+
+    def _kernel_chunks(self, versions, chunk=CHUNK):
+        """Yield rows, few enough to stay in the cache, and their similarities to the landmarks."""
+        for i in range(0, len(versions["scaled"]), chunk):
+            rows = slice(i, i + chunk)
+            K = 0
+            for (version, distance, power, width), median in zip(self.terms, self.median_):
+                D = versions[version, distance][rows] / (-median * np.float32(width))
+                if power == 2:
+                    D *= -D
+                K += np.exp(D, out=D)
+            K /= np.float32(len(self.terms))
+            yield rows, K
+
+
+def _factor(K, ridge=RIDGE):
+    """The Cholesky factor of K + ridge, or more of it where rounding has left K further from positive definite."""
+    try:
+        return cholesky(K + ridge * np.eye(len(K), dtype=K.dtype), lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return _factor(K, 10 * ridge)
+
+
+def _median(D):
+    """The median of the distances between rows that are not the same, from some of them."""
+    D = D[:300]
+    D = D[D > 1e-3]
+    return np.float32(np.median(D)) if len(D) else np.float32(1)
+
+
+def euclidean(X, C):
+    """Euclidean distances of the rows of X from those of C."""
+    D = X @ (-2 * C.T)
+    D += np.einsum("ij,ij->i", X, X)[:, None]
+    D += np.einsum("ij,ij->i", C, C)
+    return np.sqrt(np.maximum(D, 0, out=D), out=D)
+
+
+def city_block(X, C):
+    """City-block distances of the rows of X from those of C."""
+    return cdist(X, C, "cityblock").astype(np.float32)
+
+
+DISTANCES = {distance.__name__: distance for distance in (euclidean, city_block)}
+
+
+def plain_feature_sets():
+    """The scaled columns and the bias, as they are."""
+    return FeatureSets(None, {"linear": LinearFeatures("scaled")})
+
+
+def rich_feature_sets(n_landmarks, small, quick):
+    """The columns, and similarities to landmarks that fall off as a bell, with a peak, or, mixed, as both.
+
+    Only ``small`` data leaves time for all of them. ``quick`` leaves out ranks and city-block distances, which are dear
+    in many columns; there rows lie at much the same distance from each other, and wider similarities do better.
+    """
+    bell = ("standard", euclidean, 2)
+    if quick:
+        linear, peak = LinearFeatures("standard"), ("standard", euclidean, 1)
+        mixed = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*peak, 1))
+    else:
+        linear, peak = LinearFeatures("standard", "rank"), ("rank", city_block, 1)
+        mixed = LandmarkFeatures((*bell, 0.5), (*peak, 0.5))
+    sets = {"linear": linear, "mixed": mixed}
+    if small:
+        sets["smooth"] = LandmarkFeatures((*bell, 1))
+        sets["rough"] = LandmarkFeatures((*peak, 1))
+    return FeatureSets(Columns(ranked=not quick), sets, n_landmarks)
+
+
+def make_feature_set(kind, parts, medians):
+    """A feature set from what its ``description`` has said of it."""
+    if kind == "linear":
+        return LinearFeatures(*parts)
+    feature_set = LandmarkFeatures(*((version, DISTANCES[distance], *rest) for version, distance, *rest in parts))
+    feature_set.median_ = list(medians)
+    return feature_set

@@ -1,0 +1,194 @@
+"""Folds: the splits, the clock that guards them, and what each of them gives."""
+
+import time
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import auc, roc_auc_score, roc_curve
+from sklearn.model_selection import StratifiedKFold
+
+from preprocess import InputError
+from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
+
+RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
+SPACING = 1.15  # how many times as many rows until the next point of a curve
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What there is to do: for each split ``(train, test)`` learn from these rows of X and test on those of X_test.
+
+    ``y`` and ``y_test`` are +1 or -1.
+    """
+
+    X: object
+    y: object
+    X_test: object
+    y_test: object
+    splits: list
+
+    @classmethod
+    def cross_validation(cls, X, y, n_folds, seed):
+        """Stratified, shuffled folds of the same rows."""
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)))
+
+    @classmethod
+    def train_and_test(cls, X, y, X_test, y_test, name):
+        """One fold: all rows of one file, and all of another, which has this name."""
+        if len(set(y_test)) < 2:
+            raise InputError(
+                f"{name}: all labels are of the {'positive' if y_test[0] > 0 else 'negative'} class, expected both"
+            )
+        return cls(X, y, X_test, y_test, [(np.arange(len(y)), np.arange(len(y_test)))])
+
+    def split(self, fold):
+        """The training rows and their labels, the test rows and theirs."""
+        train, test = self.splits[fold]
+        return self.X[train], self.y[train], self.X_test[test], self.y_test[test]
+
+    def in_file_order(self, of_folds):
+        """One array with what each fold has for its test rows, in the order of their file."""
+        ordered = np.empty(len(self.y_test))
+        for (_, test), of_fold in zip(self.splits, of_folds):
+            ordered[test] = of_fold
+        return ordered
+
+
+def count_folds(y, asked, name):
+    """As many folds as were asked for, or as the rarer class has rows."""
+    rarer = min(np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+    if rarer < 2:
+        raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
+    return min(asked, rarer)
+
+
+@dataclass
+class Fold:
+    """What one fold, or one pair of files, has given.
+
+    ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
+    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`.
+    """
+
+    auc: float
+    scores: object = field(compare=False)
+    seconds: float = field(compare=False)
+    curve: list = field(compare=False)
+    changes: dict
+    done: float
+    shares: dict
+
+
+@dataclass
+class Clock:
+    """Deals out what is left of the budget: an equal share to each fold yet to begin; what is unused goes on.
+
+    Time that passes while it is paused does not count, neither for this fold nor for those behind it.
+    """
+
+    end: float
+    folds: int
+    jobs: int
+    paused: float = 0.0
+
+    def now(self):
+        return time.monotonic() - self.paused
+
+    def start(self, fold):
+        """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
+        now = self.now()
+        rounds = -(-(self.folds - fold) // self.jobs)
+        deadline = now + (self.end - now) / rounds
+        return lambda: self.now() > deadline
+
+    @contextmanager
+    def pause(self):
+        begun = time.monotonic()
+        yield
+        self.paused += time.monotonic() - begun
+
+
+class Curve:
+    """Notes how well the test rows would be ranked if learning ended at this moment, at ever longer intervals."""
+
+    def __init__(self, clock, estimator, X_test, y_test):
+        self.clock, self.estimator, self.X_test, self.y_test = clock, estimator, X_test, y_test
+        self.points, self.rows, self.due = [], 0, 0
+        self.begun = clock.now()
+
+    def note(self, rows, end):
+        """So many ``rows`` have been learned from; after ``end`` the estimator scores as if that were all."""
+        self.rows = rows
+        if rows >= self.due:
+            seconds = self.clock.now() - self.begun
+            with self.clock.pause():
+                end()
+                self.points.append((seconds, rows, roc_auc_score(self.y_test, self._scores())))
+            self.due = SPACING * rows
+
+    def _scores(self):
+        return self.estimator.score_function_(self.X_test)
+
+    def end(self, seconds, auc):
+        """Learning has taken so long and come to this."""
+        if self.points[-1][1] == self.rows:
+            self.points.pop()
+        self.points.append((seconds, self.rows, auc))
+
+
+def run_fold(fold, experiment, estimator, clock, with_curve=False):
+    """Learn from the training rows of a fold and measure the AUC on its test rows."""
+    stop, begun = clock.start(fold), clock.now()
+    X, y, X_test, y_test = experiment.split(fold)
+    estimator = clone(estimator)
+    curve = Curve(clock, estimator, X_test, y_test) if with_curve else None
+
+    def monitor(n_rows, end):
+        if curve:
+            curve.note(n_rows, end)
+        return stop()
+
+    estimator.fit(X, y, monitor)
+    learned = clock.now() - begun
+    scores = estimator.decision_function(X_test)
+    fpr, tpr, _ = roc_curve(y_test, scores)
+    area = auc(fpr, tpr)
+    if curve:
+        curve.end(learned, area)
+    points = curve.points if curve else []
+    seconds = clock.now() - begun
+    return Fold(area, scores, seconds, points, estimator.changes_, estimator.done_, estimator.shares_)
+
+
+def run_folds(experiment, estimator, end, *, jobs=1, scheduler=None, with_curves=False, report=lambda folds: None):
+    """The `Fold` of each split, in order, learned before the moment ``end`` of the monotonic clock.
+
+    ``report`` is called with the folds done, at first and after each of them. ``scheduler`` is the address of a Dask
+    cluster to run on; else folds run where joblib has been told to, or in so many processes here.
+    """
+    n_folds, folds = len(experiment.splits), {}
+    report([])
+    with cluster(scheduler, experiment) if scheduler else nullcontext():
+        if scheduler or joblib_runs_elsewhere():
+            left = end - time.monotonic()
+            share = left / -(-n_folds // joblib.effective_n_jobs(-1))
+            patience = max(60, 10 * left) if scheduler else None
+            settings = (experiment, estimator, share, with_curves)
+            results = through_joblib(n_folds, run_elsewhere, *settings, seconds=patience)
+        else:
+            clock = Clock(end, n_folds, min(jobs, n_folds))
+            results = in_processes(clock.jobs, n_folds, run_fold, experiment, estimator, clock, with_curves)
+        for fold, result in results:
+            folds[fold] = result
+            report(list(folds.values()))
+    return [folds[fold] for fold in range(n_folds)]
+
+
+def run_elsewhere(fold, experiment, estimator, seconds, with_curve):
+    """Clocks of other machines differ, so each fold there has its own, set to an equal share of what is left here."""
+    n_folds = len(experiment.splits)
+    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, n_folds, n_folds), with_curve)

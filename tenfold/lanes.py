@@ -1,0 +1,148 @@
+"""Learning from several sets of features, each in many lanes, and choosing among the lanes by rows they held out."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.stats import rankdata
+
+from oam import PairLearner
+
+STEP_SIZES = (200.0, 2_500.0, 30_000.0)
+SHARPNESS = 0.25  # from 0.125 to 0.5 the mean AUC over 26 data sets stays within .0006
+
+
+@dataclass
+class SetResult:
+    """What one set of features has come to, for every step size.
+
+    ``weights`` (features x steps) give the sum, over the inner folds, of standardised scores, and ``mean`` is the mean
+    of these; ``auc`` and ``scores`` (rows x steps) are of rows held out. ``rows`` are the numbers of these rows.
+    """
+
+    weights: np.ndarray
+    mean: np.ndarray
+    auc: np.ndarray
+    scores: np.ndarray
+    rows: np.ndarray
+
+
+class LaneEnsemble:
+    """A mean of linear rankers on several sets of features, each with a share that grows with its AUC on unseen rows.
+
+    A set is learned from in one go of many lanes: every step size times every inner fold, whose rows that lane holds
+    out. The score is linear in the features, so all lanes of a set end in one vector of weights.
+
+    A step size is the length of the way that all steps together may go if every pair violates and the rows lie at a
+    mean squared distance of 1 from their mean: ``C = step size / (pairs * passes)``. So one grid suits all data.
+
+    Attributes
+    ----------
+    weights_ : list of the weights of each set of features
+    intercept_ : float, which brings the mean score of rows not learned from to 0; a ranking does not depend on it
+    shares_ : list of the share of each set in the mean, by step size
+    done_ : float, the share of the planned rows that was learned from before ``monitor`` made an end
+    held_out_rows_, held_out_scores_ : numbers of rows, and the scores that lanes which held them out gave to them
+    """
+
+    def __init__(self, visits, folds, rng, *, block=32, draw=64, buffer=2000, step_sizes=STEP_SIZES):
+        self.visits = visits
+        self.folds = folds
+        self.rng = rng
+        self.step_sizes = step_sizes
+        self.buffer = buffer
+        self.draw = draw
+        self.block = block
+
+    def fit(self, feature_sets, y, monitor=None):
+        """Learn from ``(F, rows)`` pairs: features of the rows ``y[rows]``, in random order, for each set in turn.
+
+        ``monitor``, if given, is called now and then with the number of rows learned from so far, and a function that
+        sets the attributes to what they would be if learning ended now. Learning ends if it returns True.
+        """
+        fold = self._inner_folds(y)
+        n_pos = np.count_nonzero(y > 0)
+        lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
+        results, learned, planned, stop = [], 0, 0, False
+        for F, rows in feature_sets:
+            evaluate = partial(self._evaluate, F, y[rows], fold[rows], lane_fold, rows)
+            visits = max(self.visits, len(rows))
+            for visited, learner in self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits):
+                end = partial(self._combine, results, evaluate, learner, n_pos)
+                stop = monitor is not None and monitor(learned + visited, end)
+                if stop:
+                    break
+            learned, planned = learned + visited, planned + visits
+            results = self._combine(results, evaluate, learner.end(), n_pos)
+            if stop or (monitor is not None and monitor(learned, lambda: None)):
+                break
+        self.done_ = learned / planned
+        return self
+
+    def _combine(self, results, evaluate, learner, n_pos):
+        """The results so far and that of this learner; the attributes are set to their mean by shares."""
+        results = [*results, evaluate(learner.ended().W_mean)]
+        self.shares_ = soft_choice(np.array([result.auc for result in results]), n_pos)
+        self.weights_ = [r.weights @ share.astype(r.weights.dtype) for r, share in zip(results, self.shares_)]
+        self.intercept_ = -float(sum(share @ r.mean for r, share in zip(results, self.shares_)))
+        self.held_out_rows_ = min((result.rows for result in results), key=len)
+        self.held_out_scores_ = self.intercept_ + sum(
+            result.scores[np.isin(result.rows, self.held_out_rows_)] @ share
+            for result, share in zip(results, self.shares_)
+        )
+        return results
+
+    def _inner_folds(self, y):
+        """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
+        n_folds = min(self.folds, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+        fold = np.full(len(y), -1)
+        if n_folds > 1:
+            for sign in (1, -1):
+                rows = self.rng.permutation(np.flatnonzero(y == sign))
+                fold[rows] = np.arange(len(rows)) % n_folds
+        return fold
+
+    def _learn(self, F, y, fold, lane_step, lane_fold, visits):
+        """Learn in all lanes and yield, after each chunk, the number of rows learned from and the learner."""
+        held_out = (fold[:, None] == lane_fold) & (lane_fold >= 0)
+        n_pos = np.count_nonzero(y > 0)
+        pairs = n_pos * (len(y) - n_pos) * (1 - held_out.mean(axis=0)) ** 2
+        C = lane_step / (pairs * visits / len(y))
+        learner = PairLearner(F.shape[1], C, self.buffer, "gradient", self.block, F.dtype, self.rng, self.draw)
+        visited, chunk = 0, 16 * self.block
+        while visited < visits:
+            start = visited % len(y)
+            rows = slice(start, min(start + chunk, len(y), start + visits - visited))
+            learner.learn(F[rows], y[rows], held_out[rows], new=visited < len(y))
+            visited += rows.stop - rows.start
+            yield visited, learner
+
+    def _evaluate(self, F, y, fold, lane_fold, rows, W):
+        """The `SetResult` of the weights W of all lanes, by the rows that each of them held out."""
+        folds = np.unique(lane_fold)
+        weights, mean, auc, scores = 0, 0, 0, np.empty((len(y), W.shape[1] // len(folds)))
+        for k in folds:
+            lanes = W[:, lane_fold == k]
+            S = F[fold == k] @ lanes
+            least = 1e-3 * np.linalg.norm(lanes, axis=0) + np.finfo(S.dtype).tiny  # equal scores do not deviate at all
+            deviation = np.maximum(S.std(axis=0), least)
+            weights += lanes / deviation
+            mean += S.mean(axis=0, dtype=np.float64) / deviation
+            auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
+            scores[fold == k] = S / (deviation / len(folds))
+        return SetResult(weights, mean, auc / len(folds), scores, rows)
+
+
+def soft_choice(aucs, n_pos):
+    """Shares that fall off with the distance from the best AUC, measured in its standard error; their sum is 1."""
+    best = aucs.max()
+    noise = np.sqrt(max(best * (1 - best), 1e-6) / n_pos)
+    shares = np.exp((aucs - best) / (SHARPNESS * noise))
+    return shares / shares.sum()
+
+
+def auc_of_columns(S, y):
+    """The AUC of each column of scores, by ranks; ties count half."""
+    n_pos = np.count_nonzero(y > 0)
+    ranks = rankdata(S, axis=0)[y > 0].sum(axis=0)
+    return (ranks - n_pos * (n_pos + 1) / 2) / (n_pos * (len(y) - n_pos))

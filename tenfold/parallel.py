@@ -1,0 +1,106 @@
+"""Numbered pieces of work, done in processes of this machine or wherever joblib sends them, a Dask cluster included."""
+
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import joblib
+from joblib.parallel import BACKENDS, DEFAULT_BACKEND, get_active_backend
+from threadpoolctl import threadpool_limits
+
+from preprocess import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+CONNECT_SECONDS = 10  # to wait for a scheduler
+
+
+def in_processes(jobs, n, function, *arguments, seconds=None):
+    """Yield i and ``function(i, *arguments)`` for each i below n as it ends, from so many processes.
+
+    TimeoutError ends it after ``seconds``. Threads would wait for each other: the steps of learning are short.
+    """
+    _start_worker(function, *arguments)
+    if jobs == 1 and seconds is None:
+        yield from map(_run_numbered, range(n))
+        return
+    fork = sys.platform == "linux"  # workers then share the data and what is imported
+    context = get_context("fork" if fork else "spawn")
+    pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
+    try:
+        for done in as_completed([pool.submit(_run_numbered, i) for i in range(n)], seconds):
+            yield done.result()
+        pool.shutdown()
+    except BaseException:
+        for worker in active_children():
+            worker.kill()
+        raise
+
+
+def _start_process(*work):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    threadpool_limits(1)
+    _start_worker(*work)
+
+
+def _start_worker(*work):
+    global _work
+    _work = work
+
+
+def _run_numbered(i):
+    function, *arguments = _work
+    return i, function(i, *arguments)
+
+
+def joblib_runs_elsewhere():
+    """Whether we are called within joblib's ``parallel_config`` or ``parallel_backend``."""
+    return type(get_active_backend()[0]) is not BACKENDS[DEFAULT_BACKEND]
+
+
+def through_joblib(n, function, *arguments, seconds=None):
+    """Yield i and ``function(i, *arguments)`` for each i below n as it ends, from wherever joblib's backend runs it.
+
+    A cluster that gives no answer for so many ``seconds`` has failed.
+    """
+    settings = {} if seconds is None else {"timeout": seconds}
+    parallel = joblib.Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1, **settings)
+    return parallel(joblib.delayed(_run_elsewhere)(i, function, *arguments) for i in range(n))
+
+
+def _run_elsewhere(i, function, *arguments):
+    threadpool_limits(1)
+    return i, function(i, *arguments)
+
+
+@contextmanager
+def cluster(address, data):
+    """Let joblib run on the Dask cluster whose scheduler is at this address; program and data are sent there."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("--scheduler needs Dask, which is not installed: python -m pip install distributed") from None
+    try:
+        with Client(address, timeout=CONNECT_SECONDS) as client, TemporaryDirectory() as folder:
+            client.upload_file(str(_pack_program(Path(folder) / "tenfold.zip")))
+            with joblib.parallel_config(backend="dask", scatter=[data]):
+                yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # there are many ways for a cluster to fail
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(
+            f"--scheduler {address}: the Dask cluster cannot be reached, or has failed: {reason}"
+        ) from error
+
+
+def _pack_program(path):
+    """A .zip file of all modules, which Python can import from."""
+    with ZipFile(path, "w") as file:
+        for module in [ROOT / "oam.py", ROOT / "preprocess.py", *sorted((ROOT / "tenfold").rglob("*.py"))]:
+            file.write(module, module.relative_to(ROOT).as_posix())
+    return path

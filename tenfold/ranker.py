@@ -1,0 +1,200 @@
+"""The whole recipe as a scikit-learn estimator, `AUCRanker`, and the published algorithm as it stands."""
+
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from oam import FEW_COLUMNS, OnlineAUC, two_classes
+from preprocess import Preprocessor
+from tenfold.calibration import log_odds
+from tenfold.features import plain_feature_sets, rich_feature_sets
+from tenfold.lanes import LaneEnsemble
+from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
+from tenfold.plan import make_plan, thin
+from tenfold.readers.base import Data
+
+FEATURES = ("auto", "linear")
+CHUNK = 2048  # rows that the published algorithm learns from at a time
+
+
+class _Ranker(RankerMixin, BaseEstimator):
+    """What `fit` of both rankers shares."""
+
+    def fit(self, X, y, monitor=None):
+        """Learn to rank the rows of X.
+
+        Parameters
+        ----------
+        X : array, sparse array or data frame of shape (n_rows, n_features)
+            The rows; NaN and infinities are missing values.
+        y : array of shape (n_rows,)
+            Their labels, of two kinds.
+        monitor : callable or None, default=None
+            Called now and then as ``monitor(n_rows, end)``: so many rows have been learned from, pass after pass, and
+            after ``end()`` this estimator scores as if that were all. Learning ends if it returns True.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, y = self._validate(X, y=y, ensure_min_samples=2)
+        check_classification_targets(y)
+        self.classes_ = two_classes(y)
+        y = np.where(y == self.classes_[1], 1, -1)
+        X = sp.csr_array(X) if sp.issparse(X) else X
+        self.data_ = Data(X[:0], self.classes_)
+        with one_thread(), np.errstate(invalid="ignore"):  # products may read, and not use, what lies beyond their rows
+            self._fit(X, y, check_random_state(self.random_state), monitor)
+        self.changes_ = self.score_function_.preprocessor.changes_
+        return self
+
+
+class AUCRanker(_Ranker):
+    """Scores that rank the positives of two classes above the negatives, by online AUC maximization on rich features.
+
+    A fit cleans and scales the rows, makes sets of features of them (the columns, their ranks, similarities to some of
+    the rows), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the mean of
+    the lanes, by shares that follow from how well each ranks the rows it held out. The same rows give probabilities.
+
+    Parameters
+    ----------
+    features : {"auto", "linear"}, default="auto"
+        What to learn from: the columns and similarities to training rows, or the scaled columns only.
+    budget : float, default=1.0
+        Seconds of one core that a fit is planned for. The amount of work follows from this and the shape of the data,
+        not from the machine.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of the rows, the landmarks, the inner folds and what the reservoirs keep.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The labels; the second is the positive class.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X was a data frame.
+    shares_ : dict
+        The share of each set of features in the score.
+    done_ : float
+        The share of the planned work that was done, below 1 if ``monitor`` made an end.
+    changes_ : dict
+        How many columns were constant or copies of others, and how many cells were missing.
+
+    References
+    ----------
+    P. Zhao, S. C. H. Hoi, R. Jin, T. Yang. Online AUC Maximization. ICML 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from tenfold import AUCRanker
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> float(cross_val_score(AUCRanker(random_state=0), X, y, cv=3, scoring="roc_auc").mean().round(2))
+    0.99
+    """
+
+    def __init__(self, features="auto", *, budget=1.0, random_state=None):
+        self.features = features
+        self.budget = budget
+        self.random_state = random_state
+
+    def _check_parameters(self):
+        if self.features not in FEATURES:
+            raise ValueError(f"features is {self.features!r}, expected one of {FEATURES}")
+        if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
+            raise ValueError(f"budget is {self.budget!r}, expected a finite number of seconds above 0")
+
+    def _fit(self, X, y, rng, monitor):
+        n_columns = X.shape[1]
+        sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
+        cells_per_row = max(X.nnz / X.shape[0], 1) if sparse else n_columns
+        plan = make_plan(len(y), np.count_nonzero(y > 0), n_columns, cells_per_row, sparse, self.budget)
+        rows = rng.permutation(len(y))
+        rows = rows[thin(y[rows], plan.rows)]
+        if sparse or self.features == "linear":
+            feature_sets = plain_feature_sets()
+        else:
+            feature_sets = rich_feature_sets(plan.landmarks, plan.small, plan.quick)
+        self.score_function_ = ScoreFunction(Preprocessor().fit(X[rows]), feature_sets, keep_sparse=sparse)
+        Z = self.score_function_.scale(X[rows])
+        ensemble = LaneEnsemble(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
+
+        def take_over():
+            self.score_function_.set_weights(feature_sets.coefficients(ensemble.weights_), ensemble.intercept_)
+
+        def watch(n_rows, end):
+            return monitor(n_rows, lambda: (end(), take_over()))
+
+        ensemble.fit(
+            feature_sets.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], None if monitor is None else watch
+        )
+        take_over()
+        self._calibrate(y, y[rows][ensemble.held_out_rows_], ensemble.held_out_scores_)
+        self.shares_ = dict(zip(feature_sets.sets, np.sum(ensemble.shares_, axis=1).tolist()))
+        self.done_ = ensemble.done_ * len(self.shares_) / len(feature_sets.sets)
+
+    def _calibrate(self, y, y_held_out, scores):
+        """Of the rows that are left out first, those of the commoner class, each that stays stands for several."""
+        weight = np.empty(len(scores))
+        for sign in (1, -1):
+            weight[y_held_out == sign] = np.count_nonzero(y == sign) / np.count_nonzero(y_held_out == sign)
+        self.score_function_.calibrate(*log_odds(scores, y_held_out, weight))
+
+
+class PublishedRanker(_Ranker):
+    """The published algorithm as it stands, `oam.OnlineAUC`, on the scaled columns and the bias.
+
+    Parameters
+    ----------
+    C, buffer, update : as of `OnlineAUC`
+    passes : int, default=1
+        How often to go over the rows, each time in another order.
+    random_state : int, RandomState instance or None, default=None
+        Decides the order of the rows and what the reservoirs keep.
+
+    There is no ``predict_proba`` until `ScoreFunction.calibrate` has been told how to make probabilities of scores.
+    """
+
+    def __init__(self, C=1e-3, *, buffer=500, update="gradient", passes=1, random_state=None):
+        self.C = C
+        self.buffer = buffer
+        self.update = update
+        self.passes = passes
+        self.random_state = random_state
+
+    def _check_parameters(self):
+        """The learner checks its own."""
+
+    def _fit(self, X, y, rng, monitor):
+        self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=True)
+        learner = OnlineAUC(self.C, buffer=self.buffer, update=self.update, passes=self.passes, random_state=rng)
+        planned, learned, stop = self.passes * len(y), 0, False
+        while learned < planned and not stop:
+            start = learned % len(y)
+            if start == 0:
+                order = rng.permutation(len(y))
+            rows = order[start : start + CHUNK]
+            learner.partial_fit(self.score_function_.scale(X[rows]), y[rows], classes=[-1, 1])
+            self.take_over(learner)
+            learned += len(rows)
+            stop = monitor is not None and monitor(learned, lambda: None)
+        self.shares_, self.done_ = {}, learned / planned
+
+    def _has_probabilities(self):
+        return hasattr(self, "score_function_") and self.score_function_.is_calibrated
+
+    def take_over(self, learner):
+        """Score as this `OnlineAUC`, which has learned from scaled rows, does."""
+        self.score_function_.set_weights([learner.coef_[0]], learner.intercept_[0])
+
+
+def load_model(path):
+    """The fitted ranker that ``save``, or the command's ``--save``, has written into this file."""
+    return read_model(path, (AUCRanker, PublishedRanker))

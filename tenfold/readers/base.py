@@ -1,0 +1,136 @@
+"""What the readers share, and what each of them offers.
+
+A reader is a module of this folder, for one format. It offers
+
+- ``ENDINGS``: the endings of the files that it reads, in lower case;
+- ``load(path, wanted)``: a `Data` with the arrays that ``wanted``, a `Wanted`, asks for;
+- if files need not fit into memory, ``STREAMED``, the endings of the files that make up a stream, and
+  ``stream(paths, label)``, which yields a `Data` of some rows at a time and the share of the files read so far.
+
+A new format is one new module and its name in ``READERS`` (``__init__.py``). Readers refuse a file by `InputError`, one
+line that says what was found and what was expected, or by `OSError`; what they return is checked by ``checks.py``.
+"""
+
+import contextlib
+import gc
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from preprocess import InputError, listing
+
+MISSING = {"", "na", "n/a", "nan", "null", "?"}
+MOST_BYTES = 2**29  # of memory that the content of a file may take, or SWELLING times the file's size if that is more
+SWELLING = 20
+TEXT_BYTES = 16  # of memory that a character of a label costs, in several copies
+
+
+@dataclass
+class Data:
+    """Rows and labels as they stand in a file, and what another file must share with it.
+
+    ``y`` is None in a file without labels; ``cost`` (rows x 2) is what missing each row and what a false alarm on it
+    costs, if the file says so. ``names`` are the features' names in the header of a CSV file, if it has one, and
+    ``label`` that of the label; ``categories`` maps its text columns to their values. ``first_index`` is where a LIBSVM
+    file begins to count its features.
+    """
+
+    X: "np.ndarray | sp.csr_array"
+    y: "np.ndarray | None" = None
+    cost: "np.ndarray | None" = None
+    names: "list | None" = None
+    label: "str | None" = None
+    categories: dict = field(default_factory=dict)
+    first_index: "int | None" = None
+
+    def without_rows(self, classes):
+        """What other files must share with this one, and the two classes for labels."""
+        return replace(self, X=self.X[:0], y=classes, cost=None)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for in a file.
+
+    ``x_names``, ``y_names`` and ``cost_names`` are names of variables, of which the first found is taken; ``label``
+    names the label column of a CSV file. ``like`` is the `Data` that this file's columns must match. Unless
+    ``labelled``, the file may be without labels, as it may always be without costs.
+    """
+
+    x_names: tuple = ("x_tr",)
+    y_names: tuple = ("y_tr",)
+    cost_names: tuple = ()
+    label: "str | None" = None
+    like: "Data | None" = None
+    labelled: bool = True
+
+    def pick(self, path, available):
+        """For each array of a `Data`, the name it has among the variables ``available``."""
+        picked = {}
+        for array, names in ("X", self.x_names), ("y", self.y_names), ("cost", self.cost_names):
+            found = [name for name in names if name in available]
+            if found:
+                picked[array] = found[0]
+            elif array == "X" or (array == "y" and self.labelled):
+                held = listing(sorted(available)) or "no variables"
+                raise InputError(
+                    f"{path} holds {held}; expected {' or '.join(names)} (--x-name and --y-name choose other variables)"
+                )
+        return picked
+
+
+@contextlib.contextmanager
+def no_warnings():
+    """Keep libraries from warning: what is wrong with a file is said in one line."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def no_garbage():
+    """Keep Python from looking for garbage, time and again, among the many cells of a text file."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def check_file(path):
+    """Refuse a path at which there is no file to read."""
+    if path.is_dir():
+        raise InputError(f"{path} is a directory, expected a data file")
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty, expected a data file")
+
+
+def allow(path, n_bytes, what, least=MOST_BYTES):
+    """Refuse content that swells beyond measure, as that of a damaged or hostile file may."""
+    most = max(least, SWELLING * path.stat().st_size)
+    if n_bytes > most:
+        raise InputError(
+            f"{path}: {what} would take {n_bytes / 1e6:.0f} MB or more, expected at most {most / 1e6:.0f} MB in a file "
+            f"of this size; it may help to save it unpacked"
+        )
+
+
+def is_missing(cell):
+    """Whether a cell of text stands for a missing value."""
+    return cell.strip().lower() in MISSING
+
+
+def reason(error):
+    """What an exception says, or else what it is called."""
+    return str(error) or type(error).__name__
+
+
+def size(A):
+    """The shape of an array in words."""
+    return " x ".join(str(n) for n in A.shape) or "a single value"

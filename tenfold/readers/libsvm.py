@@ -1,0 +1,48 @@
+"""LIBSVM text: a label, then index:value for each cell that is not zero."""
+
+import io
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from preprocess import InputError
+from tenfold.readers.base import Data, reason
+from tenfold.readers.text import lines_of, open_text
+
+ENDINGS = (".svm", ".libsvm", ".txt")
+STREAMED = tuple((ending,) for ending in ENDINGS)
+
+
+def load(path, wanted):
+    with open_text(path) as file:
+        data = _parse(path, file, wanted.like)
+    if not wanted.labelled and not np.isin(data.y, wanted.like.y).all():
+        data.y = None  # something stands in the place of labels in every such file
+    return data
+
+
+def _parse(path, file, like):
+    try:
+        X, y = load_svmlight_file(file, zero_based=True)
+    except InputError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{path} is not LIBSVM text: {reason(error)}") from error
+    first = int(0 not in X.indices)
+    if like is not None:
+        if like.first_index is not None:
+            if first < like.first_index:
+                raise InputError(f"{path} counts its features from 0, expected from 1 as in the training file")
+            first = like.first_index
+        X.resize(X.shape[0], max(X.shape[1], like.X.shape[1] + first))  # the last may be zero in all rows of this file
+    return Data(X[:, first:], y, first_index=first)
+
+
+def stream(paths, label):
+    (path,) = paths
+    like = None
+    for lines, share in lines_of(path):
+        data = _parse(path, io.BytesIO(b"".join(lines)), like)
+        like = like or data
+        data.X = data.X[:, : like.X.shape[1]]
+        yield data, share

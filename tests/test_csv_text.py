@@ -1,0 +1,110 @@
+"""CSV text, with a header or without, becomes numbers, columns of 0 and 1, and labels."""
+
+import bz2
+import gzip
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from small_files import dense, write
+
+from preprocess import InputError
+from tenfold.readers import load
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2,0\n3,4,1\n",
+        "\ufeff1,2,0\n3,4,1\n",
+        "a,b,label\n1,2,0\n3,4,1\n",
+        "\ufeffa,b,label\r\n1,2,0\r\n\r\n3,4,1\r\n",  # a byte order mark, Windows line ends, an empty line
+        '"a, or\nb",b,label\n"1"," 2 ",0\n3,4e0,1',
+        "2019,2020,label\n1,2,0\n3,4,1\n",
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+def test_csv_with_and_without_header(tmp_path, text, pack):
+    ending = {gzip.compress: ".gz", bz2.compress: ".bz2"}.get(pack, "")
+    data = load(write(tmp_path / f"a.csv{ending}", pack(text.encode())))
+    assert_array_equal(data.X, [[1, 2], [3, 4]])
+    assert_array_equal(data.y, [0, 1])
+
+
+def test_csv_label_by_name(tmp_path):
+    path = write(tmp_path / "a.csv", "a, sick ,b\n1,no,2\n3,yes,4\n")
+    data = load(path, label="sick")
+    assert_array_equal(data.X, [[1, 2], [3, 4]])
+    assert_array_equal(data.y, ["no", "yes"])
+    with pytest.raises(InputError, match="no column 'ill'; its first row is a, sick, b"):
+        load(path, label="ill")
+
+
+def test_csv_of_text_only_without_header(tmp_path):
+    data = load(write(tmp_path / "a.csv", "red,yes\nblue,no\nred,no\nblue,yes\n"))
+    assert_array_equal(data.X, [[0, 1], [1, 0], [0, 1], [1, 0]])  # blue, red
+    assert_array_equal(data.y, ["yes", "no", "no", "yes"])
+
+
+def test_csv_missing_cells(tmp_path):
+    data = load(write(tmp_path / "a.csv", "1,,0\nNA,2,1\n?,n/a,1\nnull, nan ,0\ninf,3,0\n"))
+    nan = np.nan
+    assert_array_equal(data.X, [[1, nan], [nan, 2], [nan, nan], [nan, nan], [np.inf, 3]])
+
+
+def test_csv_text_becomes_one_column_a_value(tmp_path):
+    """A test file may hold the values in another order, and others; those and missing ones are zero in all columns."""
+    train = load(write(tmp_path / "train.csv", "n,colour,y\n5,red,0\n6,blue,1\n7, red,1\n8,?,0\n"))
+    assert_array_equal(dense(train.X), [[5, 0, 1], [6, 1, 0], [7, 0, 1], [8, 0, 0]])
+    test = load(write(tmp_path / "test.csv", "n,colour,y\n1,green,1\n2,blue,0\n"), like=train)
+    assert_array_equal(dense(test.X), [[1, 0, 0], [2, 1, 0]])
+
+
+def test_csv_with_many_values_is_sparse(tmp_path):
+    text = "".join(f"v{i},{i % 2}\n" for i in range(50))
+    data = load(write(tmp_path / "a.csv", text))
+    assert sp.issparse(data.X) and data.X.shape == (50, 50) and data.X.nnz == 50
+
+
+def test_csv_test_file_that_begins_with_its_only_positive(tmp_path):
+    train = load(write(tmp_path / "train.csv", "1,yes\n2,yes\n3,no\n"))
+    assert_array_equal(load(write(tmp_path / "test.csv", "4,yes\n5,no\n"), like=train).y, ["yes", "no"])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("b,a,y\n1,2,0\n3,4,1\n", "the features are b, a, expected a, b as in the training file"),
+        ("a,b,y\n1,x,0\n3,4,1\n", "feature 2 holds text, expected numbers"),
+        ("1,2,3,0\n3,4,5,1\n", "3 features, expected 2"),
+    ],
+)
+def test_csv_test_file_must_match(tmp_path, text, message):
+    train = load(write(tmp_path / "train.csv", "a,b,y\n1,2,0\n3,4,1\n"))
+    with pytest.raises(InputError, match=message):
+        load(write(tmp_path / "test.csv", text), like=train)
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", "a,b,y\n", "x is 0 x 2"),
+        ("a.csv", "\n\n", "no rows"),
+        ("a.csv", "1;2;0\n3;4;1\n", "a single column, expected features and a label with commas"),
+        ("a.csv", "1,2,0\n3,4\n", "row 2 has 2 cells, expected 3"),
+        ("a.csv", "a,y\n3,4,1\n", "row 2 has 3 cells, expected 2"),
+        ("a.csv", '1,"2\n3,4', "not CSV"),
+        ("a.csv", "é,1\nb,0\n".encode("latin-1"), "UTF-8"),
+        ("a.csv", "1,0\n2,\n3,1\n", "1 of 3 labels are missing"),
+        ("a.csv", "1,no\n2,?\n3,yes\n4,no\n", "1 of 4 labels are missing"),
+        ("a.csv.gz", gzip.compress(b"1,0\n" * 99)[:-9], "a.csv.gz"),
+        ("a.csv.gz", b"plain", "a.csv.gz cannot be read"),
+    ],
+)
+def test_unusable_files(tmp_path, name, content, message):
+    with pytest.raises(InputError, match=message) as caught:
+        load(write(tmp_path / name, content))
+    assert "\n" not in str(caught.value) and name in str(caught.value)

@@ -1,0 +1,99 @@
+"""What the command does beside the AUC: scores, models and figures, written after the folds."""
+
+import sys
+
+import numpy as np
+import pytest
+from conftest import FEW, FIGURES, RESULT, call, make_rows, read_scores, refused, score
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
+
+from tenfold import AUCRanker, load_model
+from tenfold.calibration import log_odds
+
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+
+# --- scores and models -----------------------------------------------------------------------------------------------
+
+
+def test_scores_of_folds_are_those_of_rows_not_learned_from(train, rows, tmp_path):
+    code, out, _ = call(train, *FEW, "--scores", tmp_path / "scores.csv")
+    assert code == 0 and RESULT.fullmatch(out)
+    columns = read_scores(tmp_path / "scores.csv")
+    assert list(columns) == ["score"] and len(columns["score"]) == 60
+    assert roc_auc_score(rows[1], columns["score"]) == pytest.approx(float(out.split()[-1]), abs=0.05)
+
+
+@pytest.mark.parametrize("argv, settings", [([], {}), (["--features", "linear"], {"features": "linear"})])
+def test_the_saved_model_is_a_ranker_of_all_rows(train, rows, tmp_path, argv, settings):
+    X, y = rows
+    code, _, err = call(train, *FEW, *argv, "--seed", 3, "--save", tmp_path / "model.npz")
+    assert code == 0 and f"the model, learned from all 60 rows, is in {tmp_path / 'model.npz'}" in err
+    expected, found = AUCRanker(random_state=3, **settings).fit(X, y), load_model(tmp_path / "model.npz")
+    assert found.get_params() == expected.get_params()
+    np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
+    assert (found.data_.X.shape, found.data_.y.tolist()) == ((0, 4), [-1, 1])
+
+
+def test_a_saved_model_of_the_published_algorithm_is_calibrated_by_the_folds(train, rows, tmp_path):
+    X, y = rows
+    argv = [train, *FEW, "--passes", 2, "--save", tmp_path / "model.npz", "--scores", tmp_path / "scores.csv"]
+    assert call(*argv)[0] == 0
+    slope, offset = log_odds(read_scores(tmp_path / "scores.csv")["score"], y, np.ones(60))
+    ranker = load_model(tmp_path / "model.npz")
+    assert (ranker.score_function_.slope, ranker.score_function_.offset) == pytest.approx((slope, offset))
+    np.testing.assert_array_equal(ranker.predict_proba(X)[:, 1], expit(ranker.decision_function(X)))
+
+
+def test_the_positive_class_of_a_saved_model_is_the_one_that_was_named(train, rows, tmp_path):
+    X, y = rows
+    assert call(train, *FEW, "--positive", -1, "--save", tmp_path / "model.npz")[0] == 0
+    ranker = load_model(tmp_path / "model.npz")
+    assert ranker.classes_.tolist() == [1, -1]
+    assert roc_auc_score(y, ranker.predict_proba(X)[:, 0]) > 0.8
+
+
+def test_where_nothing_can_be_written(train, tmp_path):
+    for option in ("--save", "--scores"):
+        assert "cannot be written" in refused("cannot be written", train, *FEW, "-q", option, tmp_path / "no" / "where")
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argv", [["--folds", 3], ["--folds", 2, "--passes", 2], ["test"]])
+def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
+    argv = [train if arg == "test" else arg for arg in [train, *argv]]
+    directory = tmp_path / "new" / "figures"
+    code, out, err = call(*argv, "--plots", directory)
+    assert code == 0 and f"figures are in {directory}" in err
+    assert float(RESULT.fullmatch(out)[1]) == score(*argv)
+    assert sorted(path.name for path in directory.iterdir()) == FIGURES
+
+
+def test_figures_of_the_folds_of_many_processes(train, tmp_path):
+    assert score(train, "--folds", 4, "--jobs", 2, "--plots", tmp_path / "figures") == score(train, "--folds", 4)
+
+
+def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypatch):
+    assert len(refused("is not a directory and cannot be made", train, "--plots", train).splitlines()) == 1
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert len(refused("--plots needs matplotlib", train, "--plots", train.parent / "new").splitlines()) == 1
+    assert not (train.parent / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "argv, cost", [(["--folds", 2, "--passes", 2], ["--cost"]), (["test"], ["--cost"]), (["test"], ["--cost", "7,2"])]
+)
+def test_decisions_are_drawn_too(train, save, tmp_path, argv, cost):
+    X, y = make_rows(42, 4, 6, seed=1)
+    test = save("test.mat", "x_te", "y_te", x=X, y=y)
+    argv = [train, *(test if arg == "test" else arg for arg in argv)]
+    code, out, err = call(*argv, *cost, "--plots", tmp_path / "figures")
+    assert code == 0, err
+    assert float(RESULT.fullmatch(out)[1]) == score(*argv)
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == sorted([*FIGURES, "cost.png", "precision_recall.png"])
+
+
+# --- standard output -------------------------------------------------------------------------------------------------

@@ -1,0 +1,232 @@
+"""Saved models: the same scores after loading, to the last bit, and one line for whatever is not such a model."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import make_rows
+from numpy.testing import assert_array_equal
+from scipy.special import expit
+
+import exp
+from preprocess import InputError
+from tenfold import AUCRanker, load_model, models
+from tenfold.plan import Plan
+from tenfold.ranker import PublishedRanker
+from tenfold.readers.base import Data
+
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+
+
+def fit(X, y, learner=AUCRanker, **settings):
+    return learner(random_state=0, **settings).fit(X, y)
+
+
+def mixed_rows(n=80):
+    """Columns of many values, of two, constant, equal to another, and with missing cells."""
+    X, y = make_rows(n, 5, n // 4)
+    X = np.column_stack([X, X[:, 0], np.ones(n), X[:, 1] > 0])
+    X[::7, 2] = np.nan
+    return X, y
+
+
+LEARNERS = [
+    {},
+    {"features": "linear"},
+    {"learner": PublishedRanker},
+    {"learner": PublishedRanker, "update": "sequential", "C": 0.01},
+]
+
+
+@pytest.mark.parametrize("settings", LEARNERS)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, lambda X: np.nan_to_num(10 * X).astype(np.uint8)])
+def test_scores_after_loading_are_those_before_bit_for_bit(tmp_path, settings, make):
+    X, y = mixed_rows()
+    model = fit(make(X), y, **settings)
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    others = make(mixed_rows(60)[0] + 0.3)
+    assert type(loaded) is type(model) and loaded.get_params() == model.get_params()
+    assert_array_equal(loaded.decision_function(others), model.decision_function(others))
+    assert_array_equal(loaded.decision_function(make(X)), model.decision_function(make(X)))
+    assert len(set(model.decision_function(others))) > 10
+
+
+@pytest.mark.parametrize("learner", [AUCRanker, PublishedRanker])
+def test_probabilities_after_loading_are_those_before_or_none(tmp_path, learner):
+    X, y = mixed_rows()
+    model = fit(X, y, learner)
+    model.save(tmp_path / "plain.npz")
+    loaded = load_model(tmp_path / "plain.npz")
+    assert loaded.score_function_.is_calibrated == hasattr(loaded, "predict_proba") == (learner is AUCRanker)
+    model.score_function_.calibrate(2.5, -0.5)
+    model.save(tmp_path / "calibrated.npz")
+    again = load_model(tmp_path / "calibrated.npz")
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(again.predict_proba(X)[:, 1], expit(again.decision_function(X)))
+    assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
+    for module in ("oam", "tenfold.ranker"):
+        monkeypatch.setattr(f"{module}.FEW_COLUMNS", 5)
+    X, y = mixed_rows()
+    sparse = sp.csr_array(np.nan_to_num(X))
+    for rows, quick in ((sparse, False), (X, True)):
+        plan = Plan(60, 60, 20, 500, 8, 2, False, quick)
+        monkeypatch.setattr("tenfold.ranker.make_plan", lambda *args, plan=plan, **shape: plan)
+        model = fit(rows, y)
+        assert model.score_function_.keep_sparse == sp.issparse(rows)
+        model.save(tmp_path / "model.npz")
+        assert_array_equal(load_model(tmp_path / "model.npz").decision_function(rows), model.decision_function(rows))
+
+
+def test_a_model_that_the_clock_cut_short(tmp_path):
+    X, y = make_rows(9000, 3, 2250)
+    model = AUCRanker(random_state=0).fit(X, y, lambda n_rows, end: True)
+    assert 0 < model.done_ < 1
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert_array_equal(loaded.decision_function(X[:50]), model.decision_function(X[:50]))
+
+
+def test_scoring_in_chunks_changes_nothing(monkeypatch):
+    X, y = mixed_rows()
+    model = fit(X, y)
+    whole = model.decision_function(X)
+    monkeypatch.setattr(models, "SCORED", 7)
+    np.testing.assert_allclose(model.decision_function(X), whole, rtol=1e-9)
+
+
+def test_what_else_is_kept(tmp_path):
+    X, y = make_rows()
+    model = fit(X, np.array(["no", "yes"])[(y > 0).astype(int)])
+    csv = {"names": ["a", "b", "c", "d"], "label": "sick", "categories": {1: ["x", "y", "z"]}}
+    model.data_ = Data(np.empty((0, 4)), np.array(["no", "yes"]), **csv, first_index=1)
+    model.score_function_.calibrate(1.5, -0.1)
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.data_.y.tolist() == loaded.classes_.tolist() == ["no", "yes"] and loaded.data_.X.shape == (0, 4)
+    assert {name: getattr(loaded.data_, name) for name in csv} == csv and loaded.data_.first_index == 1
+    function = loaded.score_function_
+    assert (function.slope, function.offset, function.is_calibrated) == (1.5, -0.1, True)
+    assert loaded.get_params() == {"features": "auto", "budget": 1.0, "random_state": 0}
+    assert set(loaded.predict(X)) == {"no", "yes"}
+
+
+def test_the_file_holds_plain_arrays_and_json_only(tmp_path):
+    fit(*make_rows()).save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    assert all(A.dtype.kind in "fiuU" for A in arrays.values())
+    about = json.loads(str(arrays["about"]))
+    assert about["format"] == models.FORMAT == 2
+    assert about["version"] == models.VERSION == exp.VERSION
+
+
+def test_a_generator_of_random_numbers_is_not_kept(tmp_path):
+    X, y = make_rows()
+    AUCRanker(random_state=np.random.RandomState(0)).fit(X, y).save(tmp_path / "model.npz")
+    assert load_model(tmp_path / "model.npz").random_state is None
+
+
+@pytest.fixture
+def saved(tmp_path):
+    fit(*make_rows()).save(tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def rewrite(path, change):
+    """Save the arrays of a model file again after a change to them, or to what it tells of itself."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    about = json.loads(str(arrays["about"]))
+    change(arrays, about)
+    arrays["about"] = np.array(json.dumps(about))
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda arrays, about: about.update(format=1), "is a model of format 1, expected 2: was it saved by another"),
+        (lambda arrays, about: about.update(format=3), "is a model of format 3, expected 2: was it saved by another"),
+        (lambda arrays, about: about.pop("format"), "is not a model file"),
+        (lambda arrays, about: about.pop("classes"), "is damaged"),
+        (lambda arrays, about: about.update(classes=[1]), "is damaged"),
+        (lambda arrays, about: about.update(classes=[1, 2, 3]), "is damaged"),
+        (lambda arrays, about: about.update(n_features=5), "is damaged"),
+        (lambda arrays, about: about.update(n_features=10**12), "is damaged"),
+        (lambda arrays, about: about.update(n_features="four"), "is damaged"),
+        (lambda arrays, about: about.update(estimator="eval"), "is damaged"),
+        (lambda arrays, about: about.update(parameters={"speed": 9}), "is damaged"),
+        (lambda arrays, about: about.update(feature_sets={}), "is damaged"),
+        (
+            lambda arrays, about: about["feature_sets"].update(mixed=["landmarks", [["rank", "eval", 1, 1]]]),
+            "is damaged",
+        ),
+        (lambda arrays, about: about["feature_sets"].update(linear=["linear", ["fit"]]), "is damaged"),
+        (lambda arrays, about: arrays.pop("landmarks"), "is damaged"),
+        (lambda arrays, about: arrays.update(landmarks=arrays["landmarks"][:-1]), "is damaged"),
+        (lambda arrays, about: arrays.update(score=np.array([np.nan, 1, 0])), "is damaged"),
+        (lambda arrays, about: arrays.update(score=np.array([0, np.inf, 0])), "is damaged"),
+        (lambda arrays, about: arrays.update(score=np.array([0.0, 1])), "is damaged"),
+        (lambda arrays, about: arrays.update({"columns.knots": 1e200 * arrays["columns.knots"]}), "is damaged"),
+        (lambda arrays, about: arrays.update({"preprocessor.kept_": np.array([99])}), "is damaged"),
+        (lambda arrays, about: arrays.update({"preprocessor.kept_": np.array([-1.5])}), "is damaged"),
+        (lambda arrays, about: arrays.update({"coefficients.mixed": np.array(["a"])}), "is damaged"),
+    ],
+)
+def test_files_that_are_no_sound_model(saved, change, message):
+    rewrite(saved, change)
+    with pytest.raises(InputError, match=message) as raised:
+        load_model(saved)
+    assert "\n" not in str(raised.value)
+
+
+def test_other_files(tmp_path):
+    np.savez(tmp_path / "data.npz", x_tr=np.ones((3, 3)), y_tr=np.ones(3))
+    with pytest.raises(InputError, match="is not a model file that --save has written"):
+        load_model(tmp_path / "data.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(InputError, match=r"is not a \.npz file"):
+        load_model(tmp_path / "text.npz")
+    with pytest.raises(InputError, match="no such file"):
+        load_model(tmp_path / "nothing.npz")
+
+
+def test_a_flipped_bit_is_found(saved):
+    content = saved.read_bytes()
+    with zipfile.ZipFile(saved) as file:
+        member = file.getinfo("coefficients.mixed.npy")
+    at = member.header_offset + 30 + len(member.filename) + member.compress_size // 2
+    for bit in range(8):
+        saved.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
+        with pytest.raises(InputError):
+            load_model(saved)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_an_interrupted_save_leaves_the_old_file_whole_and_nothing_else(saved, monkeypatch, interruption):
+    before, model = saved.read_bytes(), fit(*make_rows(seed=1))
+
+    def interrupt(*args, **arrays):
+        raise interruption
+
+    for module, name in ((np, "savez_compressed"), (os, "fsync")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, interrupt)
+            with pytest.raises((KeyboardInterrupt, InputError)):
+                model.save(saved)
+        assert saved.read_bytes() == before
+        assert [path.name for path in saved.parent.iterdir()] == ["model.npz"]
+    model.save(saved)
+    assert saved.read_bytes() != before
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
+    with pytest.raises(InputError, match="cannot be written: "):
+        fit(*make_rows()).save(tmp_path / "nowhere" / "model.npz")

@@ -1,0 +1,182 @@
+"""Work in other processes, on a Dask cluster, of whose two workers one is killed, or where joblib is told to run."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from zipfile import ZipFile
+
+import joblib
+import numpy as np
+import pytest
+from conftest import ROOT, call, command, linux, make_rows, refused
+from threadpoolctl import threadpool_info
+
+from tenfold import parallel
+from tenfold.parallel import in_processes, joblib_runs_elsewhere, through_joblib
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def power(i, base, add):
+    return base**i + add
+
+
+def where(i):
+    return os.getpid(), [pool["num_threads"] for pool in threadpool_info()]
+
+
+def wait(i, seconds):
+    time.sleep(seconds * i)
+    return i
+
+
+def fail(i):
+    if i == 1:
+        raise ValueError("not this one")
+    time.sleep(30)
+
+
+def sigint(i):
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("jobs, seconds", [(1, None), (1, 30), (2, None), (3, 30)])
+def test_each_piece_of_work_is_done_once_and_has_its_number(jobs, seconds):
+    assert dict(in_processes(jobs, 7, power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
+    assert list(in_processes(jobs, 0, power, 2, 5, seconds=seconds)) == []
+
+
+def test_one_job_needs_no_process_and_more_have_one_thread_each():
+    assert {pid for _, (pid, _) in in_processes(1, 3, where)} == {os.getpid()}
+    found = [result for _, result in in_processes(2, 4, where)]
+    assert os.getpid() not in {pid for pid, _ in found} and len({pid for pid, _ in found}) <= 2
+    assert {n for _, threads in found for n in threads} == {1}
+
+
+@linux
+def test_what_takes_too_long_is_ended():
+    done, begun = [], time.monotonic()
+    with pytest.raises(TimeoutError):
+        done.extend(i for i, _ in in_processes(2, 2, wait, 30, seconds=1))
+    assert time.monotonic() - begun < 10
+    assert done in ([], [0])
+
+
+@linux
+def test_a_failure_is_passed_on_and_ends_the_others():
+    begun = time.monotonic()
+    with pytest.raises(ValueError, match="not this one"):
+        list(in_processes(2, 2, fail))
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_workers_leave_ctrl_c_to_the_first_process():
+    assert all(ignored for _, ignored in in_processes(2, 2, sigint))
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+# --- joblib ----------------------------------------------------------------------------------------------------------
+
+
+def test_whether_joblib_has_been_told_where_to_run():
+    assert not joblib_runs_elsewhere()
+    with joblib.parallel_config(backend="threading"):
+        assert joblib_runs_elsewhere()
+    assert not joblib_runs_elsewhere()
+
+
+@pytest.mark.parametrize("seconds", [None, 30])
+def test_joblib_does_each_piece_of_work_once(seconds):
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert dict(through_joblib(7, power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
+
+
+def test_the_program_that_is_sent_away_is_whole(tmp_path):
+    """Python imports it from the file alone, and finds all modules there."""
+    path = parallel._pack_program(tmp_path / "program.zip")
+    with ZipFile(path) as file:
+        names = set(file.namelist())
+    modules = {module.relative_to(ROOT).as_posix() for module in (ROOT / "tenfold").rglob("*.py")}
+    assert names == modules | {"oam.py", "preprocess.py"} and "tenfold/readers/__init__.py" in names
+    program = f"import sys; sys.path.insert(0, {str(path)!r}); import tenfold.folds as it; print(it.__file__)"
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.startswith(str(path)), done.stderr
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+FOLDS = ("--folds", 4, "--budget", 100)  # so much that the clock stops nothing, however busy the machine is
+
+
+def aucs(err):
+    return re.search(r"AUC of each fold: (.*)", err)[1]
+
+
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+        print(cluster.scheduler_address, *(worker.pid for worker in cluster.workers.values()), flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The address of a scheduler, and the workers' process numbers, all in processes of their own."""
+    pytest.importorskip("distributed", reason="needs Dask: python -m pip install distributed")
+    program = tmp_path_factory.mktemp("cluster") / "cluster.py"
+    program.write_text(CLUSTER)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, program], text=True, **pipes) as process:
+        address, *pids = process.stdout.readline().split()
+        yield address, [int(pid) for pid in pids]
+        process.stdin.close()
+
+
+def test_a_cluster_gives_the_same_digits(cluster, train):
+    here, there = (call(train, *FOLDS, *argv) for argv in ((), ("--scheduler", cluster[0])))
+    assert here[:2] == there[:2] and here[0] == 0
+    assert "all planned work was done" in here[2] and "all planned work was done" in there[2]
+    assert aucs(here[2]) == aucs(there[2])
+
+
+def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
+    path = save(x=np.ones((40, 3)), y=np.arange(40) % 2)
+    assert refused("no feature varies", path, "--scheduler", cluster[0], "-q").count("\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
+    X, y = make_rows(400, 5, 80)
+    argv = [save(x=X, y=y), *FOLDS, "--update", "sequential", "--passes", 3]
+    expected = call(*argv)
+    process = command(*argv, "--scheduler", cluster[0])
+    lines = iter(process.stderr.readline, "")
+    said = [next(line for line in lines if line.startswith("fold 1/"))]
+    os.kill(cluster[1][0], signal.SIGKILL)
+    said += lines
+    out = process.stdout.read()
+    assert process.wait() == 0, said
+    assert out == expected[1] and aucs("".join(said)) == aucs(expected[2])
+
+
+def test_where_there_is_no_cluster(train, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 1)
+    assert refused("cannot be reached", train, "--scheduler", "tcp://127.0.0.1:9", "-q").count("\n") == 1
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert refused("--scheduler needs Dask, which is not installed", train, "--scheduler", "x", "-q").count("\n") == 1
+
+
+def test_folds_run_where_joblib_is_told(train):
+    here = call(train, *FOLDS)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        there = call(train, *FOLDS)
+    assert (here[:2], aucs(here[2])) == (there[:2], aucs(there[2]))
