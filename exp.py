@@ -26,6 +26,7 @@ import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 VERSION = "1.2.0"
+ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 
 # Longer help texts.
@@ -43,7 +44,7 @@ probabilities: with --cost, or by a saved model (default: none)"""
 
 
 def cross_validate(options, terminal):
-    """The main job: load, split, learn, score. Two files are one split; the mean AUC over the splits is the result."""
+    """The main job: load, split, learn, score, and yield the mean AUC over the splits; two files are one split."""
     from preprocess import find_classes, signs
     from tenfold.decisions import find_costs
     from tenfold.folds import RESERVE, Experiment, count_folds, run_folds
@@ -68,26 +69,34 @@ def cross_validate(options, terminal):
     if options.cost is not None:
         costs = find_costs((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
 
-    estimator = make_estimator(options)
+    alone = len(experiment.splits) == 1
+    estimator = make_estimator(options, ALONE if alone else 1 / max(10, len(experiment.splits)))
     end = options.started + options.budget * (1 - RESERVE)
     report = terminal.progress(len(experiment.splits))
     where = {"jobs": options.jobs, "scheduler": options.scheduler}
     folds = run_folds(experiment, estimator, end, with_curves=bool(options.plots), report=report, **where)
     terminal.summary(folds, bool(options.plots))
-    if options.compare or options.cost is not None or options.save or options.scores or options.plots:
+    terminal.effort(folds)
+    results = []
+    if options.compare:
+        from tenfold.extras import print_comparison
+
+        results = print_comparison(options, terminal, experiment, folds, costs)
+    yield sum(fold.auc for fold in folds) / len(folds)
+    if options.cost is not None or options.save or options.scores or options.plots:
         from tenfold.extras import do_extras
 
-        do_extras(options, terminal, data.without_rows(classes), experiment, costs, estimator, folds)
-    return sum(fold.auc for fold in folds) / len(folds)
+        model = make_estimator(options, ALONE)
+        do_extras(options, terminal, data.without_rows(classes), experiment, costs, model, folds, results)
 
 
-def make_estimator(options):
-    """What learns in each fold."""
+def make_estimator(options, share):
+    """What learns in each fold, planned for this share of the budget."""
     from tenfold.ranker import AUCRanker, PublishedRanker
 
     if given := published_settings(options):
         return PublishedRanker(**given, random_state=options.seed)
-    return AUCRanker(options.features or "auto", random_state=options.seed)
+    return AUCRanker(options.features or "auto", budget=share * options.budget, random_state=options.seed)
 
 
 def published_settings(options):
@@ -134,8 +143,10 @@ def costs(text):
 
 
 def make_parser():
-    description, examples, output = __doc__.split("\n\n")
-    about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
+    about = {}
+    if __doc__:  # python -OO leaves docstrings out
+        description, examples, output = __doc__.split("\n\n")
+        about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="exp.py", formatter_class=raw, **about)
     add = parser.add_argument
@@ -162,6 +173,7 @@ def make_parser():
     add("--save", type=Path, metavar="MODEL", help="learn from all rows and save the model as .npz (default: no model)")
     add("--model", type=Path, metavar="MODEL", help="score a file with a saved model, do not learn (default: none)")
     add("--scores", type=Path, metavar="CSV", help=SCORES)
+    add("--force", action="store_true", help="write over files that this program has not written (default: off)")
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
     add("--label", metavar="NAME", help="the label column of a .csv file (default: the last)")
     add("--x-name", metavar="NAME", help="the variable of the features (default: x_tr; of a test file x_te, then x_tr)")
@@ -207,24 +219,21 @@ def run(options):
     from tenfold.scoring import use_model
     from tenfold.streams import run_stream
     from tenfold.terminal import Terminal
-    from tenfold.writing import print_result
+    from tenfold.writing import check_outputs, print_result
 
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
+    if options.model:
+        aucs = use_model(options, terminal, wanted(options, "te", "tr"))
+    elif options.stream:
+        aucs = run_stream(options, terminal, published_settings(options))
+    else:
+        aucs = cross_validate(options, terminal)
     try:
-        if options.plots:
-            from tenfold.extras import prepare_plots
-
-            prepare_plots(options.plots)
+        check_outputs(options)
         with one_thread():  # folds share the cores, and the digits must not depend on how many there are
-            if options.model:
-                auc = use_model(options, terminal, wanted(options, "te", "tr"))
-            elif options.stream:
-                auc = run_stream(options, terminal, published_settings(options))
-            else:
-                auc = cross_validate(options, terminal)
-        if auc is not None:
-            print_result(f"AUC Score: {auc:.4f}")
+            for auc in aucs:  # one, or none; what follows it cannot take it back
+                print_result(f"AUC Score: {auc:.4f}")
         return 0
     except InputError as error:
         return fail(f"error: {error}")
@@ -257,6 +266,9 @@ def main(argv=None, started=None):
         return run(options)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
+    except ImportError as error:
+        reason = " ".join(str(error).split())
+        return fail(f"error: {reason}; expected all of this: python -m pip install -r requirements.txt")
 
 
 if __name__ == "__main__":

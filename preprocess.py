@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+CHUNK_CELLS = 2**17  # cells that are cleaned and scaled at a time
+FEWEST_MISSING = 10  # training rows in which a column must be missing, and known, for another to say where
 FARTHEST = 1e6  # how many times the range of the training rows another row may lie away from them
 
 
@@ -70,7 +72,8 @@ def is_number(cell):
 class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Clean and scale raw rows as learned from the training rows, and add a bias column.
 
-    - missing: NaN and infinities become the training mean of their column;
+    - missing: NaN and infinities become the training mean of their column, and if they are not rare in it, another
+      column, behind all others, says with 0 or 1 where they were;
     - constant columns, and all but the first of exactly equal columns, are dropped;
     - scale: `MinMaxScaler`, or `MaxAbsScaler` for sparse rows, whose zeros stay zeros;
     - bias: a last column of ones.
@@ -80,6 +83,7 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     kept_ : ndarray of the indices of the columns that are kept
+    missing_ : ndarray of the indices of the columns for which another says where they are missing
     changes_ : dict that says how many columns were constant, how many were copies, and how many cells were missing
     extremes_ : ndarray of the least and the greatest value of each of these columns
     n_features_out_ : number of columns after `transform`, the bias included
@@ -102,22 +106,21 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn means, constant and equal columns, and extremes from the rows of X; ``y`` is not used."""
-        X = as_float(self._validate(X))
-        self.mean_, missing = _column_means(X)
-        if missing:
-            X = _fill(X, self.mean_)
-        low, high = _extremes(X)
-        varying = np.flatnonzero(low < high)
+        X = self._validate(X)
+        self.mean_, extremes, fingerprint, n_missing, gaps = _describe_columns(X)
+        varying = np.flatnonzero(extremes[0] < extremes[1])
         if not len(varying):
             rows = "the training rows" if X.shape[0] > 1 else "1 sample"
             raise InputError(f"no feature varies over {rows}, expected at least one to learn from")
-        self.kept_ = varying[_first_of_equals(X, varying, np.column_stack([low, high, self.mean_]))]
+        self.kept_ = varying[_first_of_equals(np.vstack([extremes, self.mean_, fingerprint, gaps])[:, varying])]
+        told = np.flatnonzero(np.minimum(n_missing, X.shape[0] - n_missing) >= FEWEST_MISSING)
+        self.missing_ = told[_first_of_equals(gaps[None, told])]
         self.changes_ = {
             "constant": X.shape[1] - len(varying),
             "duplicated": len(varying) - len(self.kept_),
-            "missing": missing,
+            "missing": int(n_missing.sum()),
         }
-        self.extremes_ = np.stack([low, high])[:, self.kept_].astype(np.float64)
+        self.extremes_ = extremes[:, self.kept_]
         return self._fit_scaler(sp.issparse(X))
 
     @classmethod
@@ -131,39 +134,76 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def arrays(self):
         """All that was learned, as arrays by name."""
-        return {name: getattr(self, name) for name in ("mean_", "kept_", "extremes_")}
+        return {name: getattr(self, name) for name in ("mean_", "kept_", "missing_", "extremes_")}
 
     def _fit_scaler(self, sparse):
         """The extremes of the columns that are kept are all that scaling learns from."""
         self.unit_ = _unit(self.extremes_)
         scaler = MaxAbsScaler() if sparse else MinMaxScaler()
         self.scaler_ = scaler.fit(self.extremes_ * self.unit_)
-        self.n_features_out_ = len(self.kept_) + 1
+        self.n_features_out_ = len(self.kept_) + len(self.missing_) + 1
         return self
 
     def transform(self, X):
         """The rows of X, clean and scaled, with a last column of ones."""
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        if sp.issparse(X) and isinstance(self.scaler_, MinMaxScaler):
-            X = X.toarray()  # as the training rows were
-        X = take(_fill(as_float(X), self.mean_), self.kept_)
-        with np.errstate(over="ignore"):
-            if (self.unit_ != 1).any():
-                X = X.multiply(self.unit_).tocsr() if sp.issparse(X) else X * self.unit_
-                np.clip(_cells(X), -1e300, 1e300, out=_cells(X))
-            X = self.scaler_.transform(X)
-        np.clip(_cells(X), -FARTHEST, FARTHEST, out=_cells(X))
+        if sp.issparse(X) != isinstance(self.scaler_, MaxAbsScaler):
+            X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))  # as the training rows were
+        bias = np.ones((X.shape[0], 1), np.float32)
         if sp.issparse(X):
-            return sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr", dtype=np.float32))
-        Z = np.ones((X.shape[0], self.n_features_out_), np.float32)
-        Z[:, :-1] = X
+            return sp.csr_array(sp.hstack([self._scale(X), self._gaps(X), bias], format="csr", dtype=np.float32))
+        Z = np.empty((X.shape[0], self.n_features_out_), np.float32)
+        for rows in row_chunks(X):
+            np.concatenate([self._scale(X[rows]), self._gaps(X[rows]), bias[rows]], 1, out=Z[rows], casting="same_kind")
         return Z
 
+    def _gaps(self, X):
+        """1 where one of the columns ``missing_`` is missing, 0 elsewhere."""
+        if not sp.issparse(X):
+            return ~np.isfinite(X[:, self.missing_])
+        gaps = X[:, self.missing_]
+        gaps.data = (~np.isfinite(gaps.data)).astype(np.float32)
+        return gaps
+
+    def _scale(self, X):
+        """The columns of X that are kept, without missing values, scaled as the scaler does it, but in place."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = take(_fill(as_float(X, copy=True), self.mean_), self.kept_)
+            cells, scaler = _cells(X), self.scaler_
+            if (self.unit_ != 1).any():
+                cells *= _of_cells(X, self.unit_)
+                np.clip(cells, -1e300, 1e300, out=cells)
+            if sp.issparse(X):
+                cells /= _of_cells(X, scaler.scale_)
+            else:
+                cells *= scaler.scale_
+                cells += scaler.min_
+        np.clip(cells, -FARTHEST, FARTHEST, out=cells)
+        return X
+
+    def score_raw(self, X, w):
+        """``transform(X) @ w``, without a need for the scaled rows: the weights are scaled instead."""
+        scaler, weights = self.scaler_, np.zeros(X.shape[1])
+        w = w.astype(np.float64)
+        columns, of_gaps, bias = np.split(w, [len(self.kept_), len(w) - 1])
+        if isinstance(scaler, MinMaxScaler):
+            weights[self.kept_] = columns * scaler.scale_
+            bias = bias + columns @ scaler.min_
+        else:
+            weights[self.kept_] = columns / scaler.scale_
+        chunks = [slice(None)] if sp.issparse(X) else row_chunks(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [
+                _fill(as_float(X[rows], copy=True), self.mean_) @ weights + self._gaps(X[rows]) @ of_gaps
+                for rows in chunks
+            ]
+        return np.concatenate(parts) + bias
+
     def get_feature_names_out(self, input_features=None):
-        """The names of the columns that are kept, and "bias"."""
+        """The names of the columns that are kept, of those that say what is missing, and "bias"."""
         names = super().get_feature_names_out(input_features)
-        return np.append(names[self.kept_], "bias").astype(object)
+        return np.array([*names[self.kept_], *(f"{name}_missing" for name in names[self.missing_]), "bias"], object)
 
     def _validate(self, X, **settings):
         return validate_data(self, X, accept_sparse="csr", ensure_all_finite=False, **settings)
@@ -176,10 +216,10 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def as_float(X):
+def as_float(X, copy=False):
     """Types of one byte become float32, which scales them well enough, all others float64."""
     with np.errstate(over="ignore"):
-        return X.astype(np.float32 if X.dtype.itemsize == 1 else np.float64, copy=False)
+        return X.astype(np.float32 if X.dtype.itemsize == 1 else np.float64, copy=copy)
 
 
 def _cells(X):
@@ -191,11 +231,10 @@ def take(X, columns):
     return X if len(columns) == X.shape[1] else X[:, columns]
 
 
-def _extremes(X):
-    """The least and the greatest cell of each column, NaN aside."""
-    if sp.issparse(X):
-        return X.nanmin(axis=0).toarray().ravel(), X.nanmax(axis=0).toarray().ravel()
-    return np.fmin.reduce(X), np.fmax.reduce(X)
+def row_chunks(X):
+    """Slices of rows that are few enough to stay in the cache."""
+    n = max(CHUNK_CELLS // X.shape[1], 1)
+    return [slice(i, i + n) for i in range(0, X.shape[0], n)]
 
 
 def _unit(extremes):
@@ -205,52 +244,82 @@ def _unit(extremes):
     return np.ldexp(1.0, np.minimum(-exponent, 1023))
 
 
-def _column_means(X):
-    """Means over the finite cells of each column, 0 where there are none, and the number of other cells."""
+def _describe_columns(X):
+    """Of each column: mean, extremes and fingerprint of its finite cells, number and fingerprint of the others.
+
+    Columns that are equal have equal fingerprints, and hardly any others have.
+    """
+    describe = _describe_sparse if sp.issparse(X) else _describe_dense
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-    if np.isfinite(mean).all():
-        return mean, 0
-    known = X.copy()
-    bad = ~np.isfinite(_cells(X))
-    _cells(known)[bad] = np.nan
-    low, high = _extremes(known)
-    _cells(known)[bad] = 0
-    n_bad = bad.sum(axis=0) if not sp.issparse(X) else np.bincount(X.indices[bad], minlength=X.shape[1])
-    n_known = np.maximum(X.shape[0] - n_bad, 1)
-    share = known.multiply(1 / n_known) if sp.issparse(X) else known / n_known  # divided first, lest the sum overflow
-    mean = np.asarray(share.sum(axis=0, dtype=np.float64)).ravel()
-    return np.nan_to_num(np.clip(mean, low, high)), int(n_bad.sum())  # clipped, lest rounding make a constant vary
+        mean, low, high, fingerprint, missing, gaps = describe(X)
+    mean = np.clip(mean, low, high)  # lest rounding make a constant vary
+    if missing.any():  # a mean takes the place of each
+        empty = missing == X.shape[0]
+        mean, low, high = (np.where(empty, 0.0, A) for A in (mean, low, high))
+    return mean, np.stack([low, high]).astype(np.float64) + 0.0, fingerprint, missing, gaps
+
+
+def _describe_dense(X):
+    n, d = X.shape
+    mean, fingerprint, gaps, missing = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d, int)
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    weight = _fingerprint_weights(n)
+    for rows in row_chunks(X):
+        cells = as_float(X[rows])
+        if np.isfinite(cells.sum()):
+            low, high = np.minimum(low, cells.min(axis=0)), np.maximum(high, cells.max(axis=0))
+        else:
+            bad = ~np.isfinite(cells)
+            missing += bad.sum(axis=0)
+            low = np.minimum(low, np.where(bad, np.inf, cells).min(axis=0))
+            high = np.maximum(high, np.where(bad, -np.inf, cells).max(axis=0))
+            gaps += (bad * weight[rows, None]).sum(axis=0)
+            cells = np.where(bad, 0, cells)
+        cells = cells / n  # first, lest the sum overflow
+        mean += cells.sum(axis=0, dtype=np.float64)
+        fingerprint += (cells * weight[rows, None]).sum(axis=0)
+    return mean * (n / np.maximum(n - missing, 1)), low, high, fingerprint, missing, gaps
+
+
+def _describe_sparse(X):
+    n, d = X.shape
+    cells = as_float(X.data)
+    bad = ~np.isfinite(cells)
+    known = np.where(bad, 0, cells) / n
+
+    def total(weights):
+        """The sum over each column, in the order of the rows, of weights that the stored cells have."""
+        return np.bincount(X.indices, weights, minlength=d)
+
+    missing = total(bad).astype(int)
+    row_weight = np.repeat(_fingerprint_weights(n), np.diff(X.indptr))
+    fingerprint, gaps = total(known * row_weight), total(bad * row_weight)
+    some = X.copy()
+    some.data = np.where(bad, np.nan, cells)
+    low, high = some.nanmin(axis=0).toarray().ravel(), some.nanmax(axis=0).toarray().ravel()
+    return total(known) * (n / np.maximum(n - missing, 1)), low, high, fingerprint, missing, gaps
+
+
+def _fingerprint_weights(n):
+    return np.random.RandomState(0).uniform(0.5, 1.5, n)
 
 
 def _fill(X, mean):
-    bad = ~np.isfinite(_cells(X))
-    if not bad.any():
-        return X
-    X = X.copy()
-    column = X.indices if sp.issparse(X) else np.broadcast_to(np.arange(X.shape[1]), X.shape)
-    _cells(X)[bad] = mean[column[bad]]
+    """X, in which the means have taken the place of missing values."""
+    cells = _cells(X)
+    if not np.isfinite(cells.sum()):
+        bad = ~np.isfinite(cells)
+        cells[bad] = np.broadcast_to(_of_cells(X, mean), cells.shape)[bad]
     return X
 
 
-def _first_of_equals(X, columns, summary):
-    """Positions in ``columns`` of those that equal none before them.
-
-    Only columns with the same ``summary`` (a row of numbers for each column of X) are compared in full.
-    """
-    by_summary = {}
-    for k, j in enumerate(columns):
-        by_summary.setdefault((summary[j] + 0.0).tobytes(), []).append(k)
-    X = X.tocsc() if sp.issparse(X) else X
-    first = []
-    for group in by_summary.values():
-        by_content = {_column_bytes(X, columns[k]) if len(group) > 1 else b"": k for k in reversed(group)}
-        first.extend(by_content.values())
-    return np.sort(first)
+def _of_cells(X, of_columns):
+    """What each column has, for each cell of X that is stored; of dense rows, for each row."""
+    return of_columns[X.indices] if sp.issparse(X) else of_columns
 
 
-def _column_bytes(X, j):
-    if sp.issparse(X):
-        cells = slice(*X.indptr[j : j + 2])
-        return X.indices[cells].tobytes() + X.data[cells].tobytes()
-    return (X[:, j] + 0.0).tobytes()  # no -0.0
+def _first_of_equals(summary):
+    """Positions, in order, of the columns of ``summary`` that equal none before them."""
+    order = np.lexsort(summary)  # equal ones stay in order
+    differs = (summary[:, order[1:]] != summary[:, order[:-1]]).any(axis=0)
+    return np.sort(order[np.append(True, differs)]) if len(order) else order

@@ -33,7 +33,9 @@ class LearnerResult:
 def run_learner(fold, experiment, learner):
     """The AUC, the scores and the seconds of a learner in a fold, on the cleaned and scaled columns of all rows."""
     warnings.simplefilter("ignore")  # such as that a solver has not converged
-    X, y, X_test, y_test = experiment.split(fold)
+    X_test, y_test = experiment.test_rows(fold)
+    train, _ = experiment.splits[fold]
+    X, y = experiment.X[train], experiment.y[train]
     preprocessor = Preprocessor().fit(X)
     Z, Z_test = preprocessor.transform(X), preprocessor.transform(X_test)
     if sp.issparse(Z) and not takes_sparse(learner):
@@ -90,7 +92,7 @@ def compare(experiment, folds, cost, seed, *, jobs, seconds, report):
         done, trouble = {}, ""
         try:
             for fold, result in in_processes(
-                min(jobs, n_folds), n_folds, run_learner, experiment, learner, seconds=seconds
+                min(jobs, n_folds), range(n_folds), run_learner, experiment, learner, seconds=seconds
             ):
                 done[fold] = result
                 report(name, len(done), n_folds)

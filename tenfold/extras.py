@@ -1,12 +1,9 @@
 """What the command does beside the AUC, where it is asked to: a comparison, decisions, a model, scores, figures."""
 
-from importlib.util import find_spec
-
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
-from preprocess import InputError
 from tenfold.calibration import log_odds
 from tenfold.comparison import compare, table_head, table_row
 from tenfold.decisions import decide, decide_by_folds
@@ -14,16 +11,14 @@ from tenfold.figures import draw, draw_decisions
 from tenfold.writing import print_result, write_scores
 
 
-def do_extras(options, terminal, data, experiment, cost, estimator, folds):
-    """Do all that the options ask for, once the folds are done.
+def do_extras(options, terminal, data, experiment, cost, estimator, folds, results):
+    """Do all that the options ask for, once the AUC is known.
 
-    ``data`` is that of the training file, without rows; ``cost`` (test rows x 2) is None if there is nothing to decide.
+    ``data`` is that of the training file, without rows; ``cost`` (test rows x 2) is None if there is nothing to decide;
+    ``estimator`` is for a model to save, and ``results`` are those of the comparison.
     """
-    scores, results, decisions = experiment.in_file_order([fold.scores for fold in folds]), [], None
+    scores, decisions = experiment.in_file_order([fold.scores for fold in folds]), None
     y = experiment.y_test
-    if options.compare:
-        settings = {"jobs": options.jobs, "seconds": options.compare_seconds, "report": terminal.comparing}
-        results = print_comparison(terminal, compare(experiment, folds, cost, options.seed, **settings))
     if cost is not None:
         by_folds = len(folds) > 1
         decisions = decide_by_folds(experiment, scores, cost) if by_folds else decide(y, scores, expit(scores), cost)
@@ -40,11 +35,12 @@ def do_extras(options, terminal, data, experiment, cost, estimator, folds):
         terminal.say(f"figures are in {options.plots}")
 
 
-def print_comparison(terminal, results):
+def print_comparison(options, terminal, experiment, folds, cost):
     """Print a table of ours and the baselines, a line as soon as it is known, and return what it shows."""
     print_result(table_head())
+    settings = {"jobs": options.jobs, "seconds": options.compare_seconds, "report": terminal.comparing}
     shown = []
-    for result in results:
+    for result in compare(experiment, folds, cost, options.seed, **settings):
         terminal.clear()
         shown.append(result)
         print_result(table_row(result, shown[0]))
@@ -66,16 +62,6 @@ def save_model(path, data, experiment, estimator, scores):
     if not model.score_function_.is_calibrated and len(experiment.splits) > 1:
         model.score_function_.calibrate(*log_odds(scores, experiment.y, np.ones(len(scores))))
     model.save(path)
-
-
-def prepare_plots(directory):
-    """Find out before the run whether figures can be drawn after it."""
-    if find_spec("matplotlib") is None:
-        raise InputError("--plots needs matplotlib, which is not installed: python -m pip install matplotlib")
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--plots {directory} is not a directory and cannot be made: {error.strerror}") from error
 
 
 def draw_figures(directory, experiment, folds, results, decisions):

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
-from preprocess import take
+from preprocess import row_chunks, take
 
 RANK_KNOTS = 201  # quantiles by which ranks are found
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
+LEAST_DEVIATION = 0.05  # of a column's range
 CHUNK = 512  # rows whose similarities are computed at a time
 
 
@@ -97,6 +98,11 @@ class FeatureSets:
         self.n_landmarks = n_landmarks
         self.landmarks_ = None
 
+    @property
+    def are_scaled_columns(self):
+        """Whether there is one set, and it consists of the scaled columns as they are."""
+        return [getattr(s, "versions", None) for s in self.sets.values()] == [("scaled",)]
+
     def fit_transform(self, Z, sample, rng):
         """Fit the sets in turn and yield for each the features of its rows and the numbers of those rows.
 
@@ -145,25 +151,39 @@ class Versions(dict):
 
 
 class LinearFeatures:
-    """The columns themselves, so scaled that the mean squared distance of a row from the mean row is 1."""
+    """The columns themselves, so scaled that the mean squared distance of a row from the mean row is 1.
+
+    Where there are more columns than rows, what is learned from are the rows' coordinates in the space that they span:
+    fewer numbers with the same products.
+    """
 
     def __init__(self, *versions):
         self.versions = versions
 
     def fit(self, versions):
         F = self._columns(versions)
-        squares = F.multiply(F) if sp.issparse(F) else F * F
-        variance = squares.mean(axis=0, dtype=np.float64) - F.mean(axis=0, dtype=np.float64) ** 2
+        variance = _variance(F)
         self.scale_ = np.float32(1 / np.sqrt(max(variance.sum(), 1e-12)))
         return self
 
     def transform(self, versions):
-        return self._columns(versions) * self.scale_
+        return self._in_row_space(self._columns(versions) * self.scale_)
+
+    def _in_row_space(self, F):
+        self.rows_ = None
+        if sp.issparse(F) or not has_few_rows(F):
+            return F
+        G = F @ F.T
+        self.rows_, self.L_ = F, _factor(G, RIDGE * np.float32(G.diagonal().mean()))
+        return self.L_
 
     def description(self):
         return "linear", self.versions
 
     def coefficients(self, w):
+        """By how much each column counts."""
+        if self.rows_ is not None:
+            w = solve_triangular(self.L_, w, lower=True, trans=1, check_finite=False) @ self.rows_
         return w * self.scale_
 
     def score(self, versions, coefficients):
@@ -172,6 +192,43 @@ class LinearFeatures:
     def _columns(self, versions):
         parts = [versions[version] for version in self.versions]
         return np.hstack(parts) if len(parts) > 1 else parts[0]
+
+
+class ScaledFeatures(LinearFeatures):
+    """The scaled columns, each divided by its deviation, which counts as at least ``LEAST_DEVIATION`` of its range.
+
+    That is what standardised columns are, but for means, which do not matter to differences of rows. It takes the place
+    of the scaled columns, of which there are too many for a copy.
+    """
+
+    def __init__(self):
+        super().__init__("scaled")
+
+    def fit(self, versions):
+        variance = _variance(versions["scaled"])
+        scale = np.where(variance > 0, 1 / np.sqrt(np.maximum(variance, LEAST_DEVIATION**2)), 0)
+        self.scale_ = (scale / np.sqrt(scale**2 @ variance)).astype(np.float32)
+        return self
+
+    def transform(self, versions):
+        Z = versions["scaled"]
+        Z *= self.scale_
+        return self._in_row_space(Z)
+
+
+def has_few_rows(F):
+    """Whether the space that the rows span is so much smaller than that of the columns that the way there pays."""
+    return F.shape[0] <= min(F.shape[1] / 3, 2_000)
+
+
+def _variance(F):
+    """The variance of each column."""
+    total, squares = np.zeros(F.shape[1]), np.zeros(F.shape[1])
+    for rows in row_chunks(F):
+        cells = F[rows].astype(np.float64)
+        total += cells.sum(axis=0)
+        squares += (cells.multiply(cells) if sp.issparse(F) else np.square(cells, out=cells)).sum(axis=0)
+    return np.maximum(squares / F.shape[0] - (total / F.shape[0]) ** 2, 0)
 
 
 class LandmarkFeatures:
@@ -261,6 +318,11 @@ DISTANCES = {distance.__name__: distance for distance in (euclidean, city_block)
 def plain_feature_sets():
     """The scaled columns and the bias, as they are."""
     return FeatureSets(None, {"linear": LinearFeatures("scaled")})
+
+
+def wide_feature_sets():
+    """The scaled columns alone, of which there are too many for a copy that is standardised."""
+    return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
 def rich_feature_sets(n_landmarks, small, quick):

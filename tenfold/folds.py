@@ -1,8 +1,8 @@
 """Folds: the splits, the clock that guards them, and what each of them gives."""
 
 import time
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 
 import joblib
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.metrics import auc, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
+from tenfold.efforts import less_effort, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 
 RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
@@ -45,10 +46,10 @@ class Experiment:
             )
         return cls(X, y, X_test, y_test, [(np.arange(len(y)), np.arange(len(y_test)))])
 
-    def split(self, fold):
-        """The training rows and their labels, the test rows and theirs."""
-        train, test = self.splits[fold]
-        return self.X[train], self.y[train], self.X_test[test], self.y_test[test]
+    def test_rows(self, fold):
+        """The test rows of a fold, and their labels."""
+        _, test = self.splits[fold]
+        return self.X_test[test], self.y_test[test]
 
     def in_file_order(self, of_folds):
         """One array with what each fold has for its test rows, in the order of their file."""
@@ -71,7 +72,7 @@ class Fold:
     """What one fold, or one pair of files, has given.
 
     ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
-    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`.
+    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``.
     """
 
     auc: float
@@ -81,6 +82,7 @@ class Fold:
     changes: dict
     done: float
     shares: dict
+    effort: float = 1.0
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Clock:
     """
 
     end: float
-    folds: int
+    folds: list  # their numbers, in the order in which they begin
     jobs: int
     paused: float = 0.0
 
@@ -101,7 +103,7 @@ class Clock:
     def start(self, fold):
         """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
         now = self.now()
-        rounds = -(-(self.folds - fold) // self.jobs)
+        rounds = -(-(len(self.folds) - self.folds.index(fold)) // self.jobs)
         deadline = now + (self.end - now) / rounds
         return lambda: self.now() > deadline
 
@@ -143,7 +145,7 @@ class Curve:
 def run_fold(fold, experiment, estimator, clock, with_curve=False):
     """Learn from the training rows of a fold and measure the AUC on its test rows."""
     stop, begun = clock.start(fold), clock.now()
-    X, y, X_test, y_test = experiment.split(fold)
+    X_test, y_test = experiment.test_rows(fold)
     estimator = clone(estimator)
     curve = Curve(clock, estimator, X_test, y_test) if with_curve else None
 
@@ -152,7 +154,7 @@ def run_fold(fold, experiment, estimator, clock, with_curve=False):
             curve.note(n_rows, end)
         return stop()
 
-    estimator.fit(X, y, monitor)
+    estimator.fit(experiment.X, experiment.y, monitor, rows=experiment.splits[fold][0])
     learned = clock.now() - begun
     scores = estimator.decision_function(X_test)
     fpr, tpr, _ = roc_curve(y_test, scores)
@@ -170,19 +172,16 @@ def run_folds(experiment, estimator, end, *, jobs=1, scheduler=None, with_curves
     ``report`` is called with the folds done, at first and after each of them. ``scheduler`` is the address of a Dask
     cluster to run on; else folds run where joblib has been told to, or in so many processes here.
     """
-    n_folds, folds = len(experiment.splits), {}
     report([])
+    if not scheduler and not joblib_runs_elsewhere():
+        return run_here(experiment, estimator, end, jobs, with_curves, report)
+    n_folds, folds = len(experiment.splits), {}
     with cluster(scheduler, experiment) if scheduler else nullcontext():
-        if scheduler or joblib_runs_elsewhere():
-            left = end - time.monotonic()
-            share = left / -(-n_folds // joblib.effective_n_jobs(-1))
-            patience = max(60, 10 * left) if scheduler else None
-            settings = (experiment, estimator, share, with_curves)
-            results = through_joblib(n_folds, run_elsewhere, *settings, seconds=patience)
-        else:
-            clock = Clock(end, n_folds, min(jobs, n_folds))
-            results = in_processes(clock.jobs, n_folds, run_fold, experiment, estimator, clock, with_curves)
-        for fold, result in results:
+        left = end - time.monotonic()
+        share = left / -(-n_folds // joblib.effective_n_jobs(-1))
+        patience = max(60, 10 * left) if scheduler else None
+        settings = (experiment, estimator, share, with_curves)
+        for fold, result in through_joblib(n_folds, run_elsewhere, *settings, seconds=patience):
             folds[fold] = result
             report(list(folds.values()))
     return [folds[fold] for fold in range(n_folds)]
@@ -190,5 +189,31 @@ def run_folds(experiment, estimator, end, *, jobs=1, scheduler=None, with_curves
 
 def run_elsewhere(fold, experiment, estimator, seconds, with_curve):
     """Clocks of other machines differ, so each fold there has its own, set to an equal share of what is left here."""
-    n_folds = len(experiment.splits)
-    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, n_folds, n_folds), with_curve)
+    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, [fold], 1), with_curve)
+
+
+def run_here(experiment, estimator, end, jobs, with_curves, report):
+    """The folds, in processes of this machine, with the greatest effort that it has time for."""
+    n_folds, folds = len(experiment.splits), {}
+    effort = 1
+    while len(folds) < n_folds:
+        to_do = [fold for fold in range(n_folds) if fold not in folds]
+        clock = Clock(end, to_do, min(jobs, len(to_do)))
+        results = in_processes(
+            clock.jobs, to_do, run_fold, experiment, with_effort(estimator, effort), clock, with_curves
+        )
+        done, change = {}, None
+        with closing(results):
+            for fold, result in results:
+                done[fold] = replace(result, effort=effort)
+                report([*folds.values(), *done.values()])
+                if hasattr(estimator, "budget") and not with_curves:  # curves are not drawn against the clock
+                    change = less_effort(list(done.values()), len(to_do), n_folds, jobs, end - time.monotonic())
+                if change:
+                    break
+        if change and change.start_again:
+            folds = {}
+        else:
+            folds |= done
+        effort = change.effort if change else effort
+    return [folds[fold] for fold in range(n_folds)]

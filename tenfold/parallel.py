@@ -1,12 +1,14 @@
 """Numbered pieces of work, done in processes of this machine or wherever joblib sends them, a Dask cluster included."""
 
+import os
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from zipfile import ZipFile
 
 import joblib
@@ -19,20 +21,20 @@ ROOT = Path(__file__).resolve().parent.parent
 CONNECT_SECONDS = 10  # to wait for a scheduler
 
 
-def in_processes(jobs, n, function, *arguments, seconds=None):
-    """Yield i and ``function(i, *arguments)`` for each i below n as it ends, from so many processes.
+def in_processes(jobs, numbers, function, *arguments, seconds=None):
+    """Yield i and ``function(i, *arguments)`` for each of the numbers i as it ends, from so many processes.
 
     TimeoutError ends it after ``seconds``. Threads would wait for each other: the steps of learning are short.
     """
     _start_worker(function, *arguments)
     if jobs == 1 and seconds is None:
-        yield from map(_run_numbered, range(n))
+        yield from map(_run_numbered, numbers)
         return
     fork = sys.platform == "linux"  # workers then share the data and what is imported
     context = get_context("fork" if fork else "spawn")
     pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
     try:
-        for done in as_completed([pool.submit(_run_numbered, i) for i in range(n)], seconds):
+        for done in as_completed([pool.submit(_run_numbered, i) for i in numbers], seconds):
             yield done.result()
         pool.shutdown()
     except BaseException:
@@ -42,9 +44,16 @@ def in_processes(jobs, n, function, *arguments, seconds=None):
 
 
 def _start_process(*work):
+    Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     threadpool_limits(1)
     _start_worker(*work)
+
+
+def _end_with_parent():
+    """Wait until the process that started this one is gone, however it went, and then go too."""
+    parent_process().join()
+    os._exit(1)
 
 
 def _start_worker(*work):

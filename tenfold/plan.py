@@ -17,6 +17,7 @@ class Plan:
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     quick: bool  # whether to do without what is dear in many columns
+    wide: bool  # whether there are too many columns for all but the scaled columns
 
 
 def make_plan(n_train, n_pos, n_columns, cells_per_row, sparse=False, budget=1.0):
@@ -35,8 +36,13 @@ def make_plan(n_train, n_pos, n_columns, cells_per_row, sparse=False, budget=1.0
     quick = (sample + n_test) * landmarks * n_columns > 3e8 * budget
     visits = int((9_600 if small else 16_000) * root)
     folds = 6 if (small or n_pos < 300) and n_columns <= 1_000 else 3
+    wide = not sparse and n_columns > 1_000 and n_train * n_columns > 1.2e7
+    if wide:
+        rows = int(min(n_train, 2.2e7 * budget / n_columns))
+        sample = rows
+        visits = rows
     block = 128 if sparse else 32  # a product of sparse rows costs much the same for few of them as for many
-    return Plan(rows, sample, landmarks, visits, block, folds, small, quick)
+    return Plan(rows, sample, landmarks, visits, block, folds, small, quick, wide)
 
 
 def thin(y, size):

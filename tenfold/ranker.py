@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
 from preprocess import Preprocessor
 from tenfold.calibration import log_odds
-from tenfold.features import plain_feature_sets, rich_feature_sets
+from tenfold.features import plain_feature_sets, rich_feature_sets, wide_feature_sets
 from tenfold.lanes import LaneEnsemble
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
 from tenfold.plan import make_plan, thin
@@ -24,7 +24,7 @@ CHUNK = 2048  # rows that the published algorithm learns from at a time
 class _Ranker(RankerMixin, BaseEstimator):
     """What `fit` of both rankers shares."""
 
-    def fit(self, X, y, monitor=None):
+    def fit(self, X, y, monitor=None, rows=None):
         """Learn to rank the rows of X.
 
         Parameters
@@ -36,6 +36,8 @@ class _Ranker(RankerMixin, BaseEstimator):
         monitor : callable or None, default=None
             Called now and then as ``monitor(n_rows, end)``: so many rows have been learned from, pass after pass, and
             after ``end()`` this estimator scores as if that were all. Learning ends if it returns True.
+        rows : array of int or None, default=None
+            The numbers of the rows to learn from, as if these were all, but without a copy of them; None is all.
 
         Returns
         -------
@@ -44,12 +46,14 @@ class _Ranker(RankerMixin, BaseEstimator):
         self._check_parameters()
         X, y = self._validate(X, y=y, ensure_min_samples=2)
         check_classification_targets(y)
+        rows = np.arange(len(y)) if rows is None else rows
+        y = y[rows]
         self.classes_ = two_classes(y)
         y = np.where(y == self.classes_[1], 1, -1)
         X = sp.csr_array(X) if sp.issparse(X) else X
         self.data_ = Data(X[:0], self.classes_)
         with one_thread(), np.errstate(invalid="ignore"):  # products may read, and not use, what lies beyond their rows
-            self._fit(X, y, check_random_state(self.random_state), monitor)
+            self._fit(X, y, rows, check_random_state(self.random_state), monitor)
         self.changes_ = self.score_function_.preprocessor.changes_
         return self
 
@@ -111,19 +115,22 @@ class AUCRanker(_Ranker):
         if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
             raise ValueError(f"budget is {self.budget!r}, expected a finite number of seconds above 0")
 
-    def _fit(self, X, y, rng, monitor):
+    def _fit(self, X, y, rows, rng, monitor):
         n_columns = X.shape[1]
         sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
         cells_per_row = max(X.nnz / X.shape[0], 1) if sparse else n_columns
         plan = make_plan(len(y), np.count_nonzero(y > 0), n_columns, cells_per_row, sparse, self.budget)
-        rows = rng.permutation(len(y))
-        rows = rows[thin(y[rows], plan.rows)]
+        order = rng.permutation(len(y))
+        order = order[thin(y[order], plan.rows)]
+        X, y_all, y = X[rows[order]], y, y[order]
         if sparse or self.features == "linear":
             feature_sets = plain_feature_sets()
+        elif plan.wide:
+            feature_sets = wide_feature_sets()
         else:
             feature_sets = rich_feature_sets(plan.landmarks, plan.small, plan.quick)
-        self.score_function_ = ScoreFunction(Preprocessor().fit(X[rows]), feature_sets, keep_sparse=sparse)
-        Z = self.score_function_.scale(X[rows])
+        self.score_function_ = ScoreFunction(Preprocessor().fit(X), feature_sets, keep_sparse=sparse)
+        Z = self.score_function_.scale(X)
         ensemble = LaneEnsemble(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
 
         def take_over():
@@ -132,11 +139,9 @@ class AUCRanker(_Ranker):
         def watch(n_rows, end):
             return monitor(n_rows, lambda: (end(), take_over()))
 
-        ensemble.fit(
-            feature_sets.fit_transform(Z, thin(y[rows], plan.sample), rng), y[rows], None if monitor is None else watch
-        )
+        ensemble.fit(feature_sets.fit_transform(Z, thin(y, plan.sample), rng), y, None if monitor is None else watch)
         take_over()
-        self._calibrate(y, y[rows][ensemble.held_out_rows_], ensemble.held_out_scores_)
+        self._calibrate(y_all, y[ensemble.held_out_rows_], ensemble.held_out_scores_)
         self.shares_ = dict(zip(feature_sets.sets, np.sum(ensemble.shares_, axis=1).tolist()))
         self.done_ = ensemble.done_ * len(self.shares_) / len(feature_sets.sets)
 
@@ -172,7 +177,8 @@ class PublishedRanker(_Ranker):
     def _check_parameters(self):
         """The learner checks its own."""
 
-    def _fit(self, X, y, rng, monitor):
+    def _fit(self, X, y, rows, rng, monitor):
+        X = X[rows]
         self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=True)
         learner = OnlineAUC(self.C, buffer=self.buffer, update=self.update, passes=self.passes, random_state=rng)
         planned, learned, stop = self.passes * len(y), 0, False

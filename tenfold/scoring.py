@@ -50,12 +50,14 @@ def score_file(model_path, path, *, need_auc, need_probability, **wanted):
 
 
 def use_model(options, terminal, wanted):
-    """Score a file with a saved model; the AUC, if the file has labels of both classes."""
+    """Score a file with a saved model, and yield the AUC, if the file has labels of both classes."""
     (name,) = options.files
     needs = {"need_auc": not options.scores, "need_probability": options.cost is not None}
     scored = score_file(options.model, name, **needs, **wanted)
     n_rows, n_columns = scored.X.shape
     terminal.say(f"{name}: {n_rows} rows x {n_columns} features; a positive is label {show(scored.classes[1])}")
+    if scored.auc is not None:
+        yield scored.auc
     acted = None
     if options.cost is not None:
         cost = find_costs(name, scored, scored.y, options.cost, options.cost_name)
@@ -66,4 +68,3 @@ def use_model(options, terminal, wanted):
     if options.scores:
         write_scores(options.scores, scored.scores, scored.probability, acted)
         terminal.say(f"scores are in {options.scores}")
-    return scored.auc

@@ -119,14 +119,14 @@ def make_learners(Z, y, n_rows, settings, rng):
 
 
 def run_stream(options, terminal, settings):
-    """Learn from files of any size in one pass; the AUC is that on rows held out of the stream."""
+    """Learn from files of any size in one pass, and yield the AUC on rows held out of the stream."""
     what = {"label": options.label, "positive": options.positive, "seed": options.seed}
     try:
         result = learn_stream(options.files, settings=settings, report=terminal.streaming, **what)
     finally:
         terminal.clear()
     terminal.stream(result)
+    yield result.auc
     if options.save:
         result.ranker.save(options.save)
         terminal.say(f"the model, learned from {result.n_learned} rows, is in {options.save}")
-    return result.auc

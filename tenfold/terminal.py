@@ -18,6 +18,9 @@ FEATURE_SETS = {
 }
 
 
+EFFORTS = {1: "all", 1 / 2: "half", 1 / 4: "a quarter", 1 / 8: "an eighth", 1 / 16: "a sixteenth"}
+
+
 class Terminal:
     """What goes to standard error. On a terminal the last line is live: a bar that grows.
 
@@ -122,6 +125,20 @@ class Terminal:
         beyond = ", and more for the points of curves" if with_curves else ""
         ending = early if done < 1 else "all planned work was done"
         self.say(f"{self.seconds():.1f} s of {self.budget:g} s{beyond}; {ending}")
+
+    def effort(self, folds):
+        """Say, also to those who asked for quiet, that the machine had no time for all that was planned."""
+        efforts = sorted({fold.effort for fold in folds})
+        if efforts == [1]:
+            return
+        words = " to ".join(EFFORTS.get(effort, f"{effort:.3g}") for effort in efforts)
+        self.warn(f"this machine is slow or busy: learned with {words} of the usual effort")
+
+    def warn(self, text):
+        """Write a line that matters even to those who asked for quiet."""
+        quiet, self.quiet = self.quiet, sys.stderr is None
+        self.say(text)
+        self.quiet = quiet
 
     def outcomes(self, outcomes):
         """A table of what each rule to decide by has led to."""

@@ -4,6 +4,8 @@ import errno
 import io
 import os
 import sys
+import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from preprocess import InputError
@@ -15,6 +17,44 @@ def print_result(text):
     if sys.stdout is None:
         raise OSError(errno.EBADF, "standard output is closed")
     print(text, flush=True)
+
+
+def check_outputs(options):
+    """Find out before the run whether all can be written that is to be written after it."""
+    for option, path in ("--save", options.save), ("--scores", options.scores):
+        if path is not None:
+            _check_output(option, path, options.files, options.force)
+    if options.plots:
+        if find_spec("matplotlib") is None:
+            raise InputError("--plots needs matplotlib, which is not installed: python -m pip install matplotlib")
+        try:
+            options.plots.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = "it is a file" if options.plots.exists() else error.strerror
+            raise InputError(f"--plots {options.plots} cannot be a directory: {reason}") from error
+
+
+def _check_output(option, path, inputs, force):
+    if path.is_dir():
+        raise InputError(f"{option} {path} is a directory, expected the name of a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        found = "cannot be written to" if path.parent.is_dir() else "is not there"
+        raise InputError(f"{option} {path}: the directory {path.parent} {found}, expected one for the new file")
+    if not path.exists():
+        return
+    if any(Path(name).exists() and path.samefile(name) for name in inputs):
+        raise InputError(f"{option} {path} is a file to read, expected another name")
+    if not force and not _is_ours(path):
+        raise InputError(f"{option} {path} is there and not from this program, expected another name, or --force")
+
+
+def _is_ours(path):
+    """Whether there is nothing in the file, or what an earlier run has written."""
+    with path.open("rb") as file:
+        head = file.read(9)
+    if head in (b"", b"row,score"):
+        return True
+    return zipfile.is_zipfile(path) and "about.npy" in zipfile.ZipFile(path).namelist()
 
 
 def write_whole(path, write):

@@ -8,6 +8,7 @@ from conftest import FEW, FIGURES, RESULT, call, make_rows, read_scores, refused
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
+from preprocess import InputError
 from tenfold import AUCRanker, load_model
 from tenfold.calibration import log_odds
 
@@ -29,7 +30,7 @@ def test_the_saved_model_is_a_ranker_of_all_rows(train, rows, tmp_path, argv, se
     X, y = rows
     code, _, err = call(train, *FEW, *argv, "--seed", 3, "--save", tmp_path / "model.npz")
     assert code == 0 and f"the model, learned from all 60 rows, is in {tmp_path / 'model.npz'}" in err
-    expected, found = AUCRanker(random_state=3, **settings).fit(X, y), load_model(tmp_path / "model.npz")
+    expected, found = AUCRanker(budget=8.0, random_state=3, **settings).fit(X, y), load_model(tmp_path / "model.npz")
     assert found.get_params() == expected.get_params()
     np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
     assert (found.data_.X.shape, found.data_.y.tolist()) == ((0, 4), [-1, 1])
@@ -54,8 +55,44 @@ def test_the_positive_class_of_a_saved_model_is_the_one_that_was_named(train, ro
 
 
 def test_where_nothing_can_be_written(train, tmp_path):
+    """It is found out before the run, and what is there stays as it is."""
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    np.savez(tmp_path / "other.npz", a=1)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for option in ("--save", "--scores"):
-        assert "cannot be written" in refused("cannot be written", train, *FEW, "-q", option, tmp_path / "no" / "where")
+        for path, message in (
+            (tmp_path / "no" / "where", "is not there, expected one for the new file"),
+            (tmp_path, "is a directory, expected the name of a file"),
+            (train, "is a file to read, expected another name"),
+            (tmp_path / "other.csv", "is there and not from this program, expected another name, or --force"),
+            (tmp_path / "other.npz", "is there and not from this program, expected another name, or --force"),
+        ):
+            assert len(refused(message, train, *FEW, option, path).splitlines()) == 1
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_an_earlier_run_has_written_is_written_over_and_other_files_by_force(train, tmp_path):
+    for option, name in ("--save", "model.npz"), ("--scores", "scores.csv"):
+        path = tmp_path / name
+        path.touch()  # a file with nothing in it is nobody's
+        for _ in range(2):
+            assert call(train, *FEW, "-q", option, path)[0] == 0
+        written = path.read_bytes()
+        path.write_text("mine\n")
+        refused("expected another name, or --force", train, *FEW, option, path)
+        assert call(train, *FEW, "-q", option, path, "--force")[0] == 0
+        assert path.read_bytes()[:9] == written[:9]
+
+
+def test_a_file_that_cannot_be_written_after_the_run_takes_nothing_back(train, tmp_path, monkeypatch):
+    def full(path, *_):
+        raise InputError(f"{path} cannot be written: No space left on device")
+
+    for option, name in ("--save", "tenfold.models.write_whole"), ("--scores", "tenfold.extras.write_scores"):
+        monkeypatch.setattr(name, full)
+        code, out, err = call(train, *FEW, "-q", option, tmp_path / "new")
+        assert code == 2 and RESULT.fullmatch(out)
+        assert err == f"exp.py: error: {tmp_path / 'new'} cannot be written: No space left on device\n"
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
@@ -76,7 +113,7 @@ def test_figures_of_the_folds_of_many_processes(train, tmp_path):
 
 
 def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypatch):
-    assert len(refused("is not a directory and cannot be made", train, "--plots", train).splitlines()) == 1
+    assert len(refused("cannot be a directory: it is a file", train, "--plots", train).splitlines()) == 1
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert len(refused("--plots needs matplotlib", train, "--plots", train.parent / "new").splitlines()) == 1
     assert not (train.parent / "new").exists()

@@ -46,7 +46,7 @@ def deadline(stop, now, most=1000.0):
 
 
 def test_folds_one_after_the_other_have_equal_shares(now):
-    clock = Clock(100, 5, 1)
+    clock = Clock(100, list(range(5)), 1)
     for fold in range(5):
         assert deadline(clock.start(fold), now) == pytest.approx(20 * (fold + 1), abs=1e-3)
         now[0] = 20.0 * (fold + 1)
@@ -54,14 +54,14 @@ def test_folds_one_after_the_other_have_equal_shares(now):
 
 @pytest.mark.parametrize("used", [0.0, 4.0])
 def test_what_a_fold_leaves_goes_to_those_after_it(now, used):
-    clock = Clock(100, 5, 1)
+    clock = Clock(100, list(range(5)), 1)
     clock.start(0)
     now[0] = used
     assert deadline(clock.start(1), now) - used == pytest.approx((100 - used) / 4, abs=1e-3)
 
 
 def test_a_clock_that_has_run_out_stops_at_once(now):
-    clock = Clock(100, 5, 2)
+    clock = Clock(100, list(range(5)), 2)
     for now[0] in (100.1, 500.0):
         assert clock.start(1)() and clock.start(4)()
 
@@ -70,7 +70,7 @@ def test_a_clock_that_has_run_out_stops_at_once(now):
 @pytest.mark.parametrize("used", [0.3, 1.0])
 def test_no_fold_goes_beyond_the_end_and_none_goes_without(now, jobs, used):
     """Ten folds, each on the first free of so many cores, each of which uses that much of its share."""
-    clock, free = Clock(100, 10, jobs), [0.0] * jobs
+    clock, free = Clock(100, list(range(10)), jobs), [0.0] * jobs
     for fold in range(10):
         core = int(np.argmin(free))
         now[0] = free[core]
@@ -82,7 +82,7 @@ def test_no_fold_goes_beyond_the_end_and_none_goes_without(now, jobs, used):
 
 
 def test_a_paused_clock_takes_nothing_from_this_fold_nor_from_those_behind_it(now):
-    clock = Clock(100, 5, 1)
+    clock = Clock(100, list(range(5)), 1)
     stop = clock.start(0)
     with clock.pause():
         now[0] += 1000
@@ -101,7 +101,7 @@ def run_fold(X, y, end=NEVER, with_curve=False, learner=AUCRanker, **settings):
     """Learn from two thirds of the rows and test on the others; the clock runs out at ``end``."""
     third = np.arange(len(y)) % 3 == 0
     experiment = Experiment(X, y, X, y, [(np.flatnonzero(~third), np.flatnonzero(third))])
-    return folds.run_fold(0, experiment, learner(random_state=0, **settings), Clock(end, 1, 1), with_curve)
+    return folds.run_fold(0, experiment, learner(random_state=0, **settings), Clock(end, list(range(1)), 1), with_curve)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ class Rounded(BaseEstimator):
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def fit(self, X, y, monitor=None):
+    def fit(self, X, y, monitor=None, rows=None):
         self.seen_ = X, y
         return self
 
@@ -212,7 +212,7 @@ class Rounded(BaseEstimator):
 def test_the_auc_is_that_of_the_scores(rows):
     X, y = rows
     train, test = np.arange(40), np.arange(40, 60)
-    fold = folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), Rounded(0), Clock(NEVER, 1, 1))
+    fold = folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), Rounded(0), Clock(NEVER, [0], 1))
     expected = np.round(X[test] @ [1.0, -2, 0.5, 3])
     assert_array_equal(fold.scores, expected)
     assert fold.auc == pytest.approx(roc_auc_score(y[test], expected), abs=1e-12)
@@ -222,9 +222,9 @@ def test_the_auc_is_that_of_the_scores(rows):
 def test_a_fold_learns_with_a_copy_and_from_its_training_rows_only(rows, monkeypatch):
     X, y = rows
     train, test, seen = np.arange(40), np.arange(40, 60), []
-    monkeypatch.setattr(Rounded, "fit", lambda self, X, y, monitor: seen.append((self, X, y)))
+    monkeypatch.setattr(Rounded, "fit", lambda self, X, y, monitor, rows: seen.append((self, X[rows], y[rows])))
     estimator = Rounded(0)
-    folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), estimator, Clock(NEVER, 1, 1))
+    folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), estimator, Clock(NEVER, [0], 1))
     ((fitted, X_seen, y_seen),) = seen
     assert fitted is not estimator
     assert_array_equal(X_seen, X[train])
@@ -270,7 +270,7 @@ def test_a_point_of_a_curve_is_what_an_end_at_that_moment_gives(monkeypatch):
 def test_points_lie_ever_further_apart():
     ended = []
     estimator = SimpleNamespace(score_function_=lambda X: X[:, 0])
-    curve = Curve(Clock(NEVER, 1, 1), estimator, np.arange(4.0)[:, None], np.array([-1, 1, -1, 1]))
+    curve = Curve(Clock(NEVER, [0], 1), estimator, np.arange(4.0)[:, None], np.array([-1, 1, -1, 1]))
     for rows in range(1, 2001):
         curve.note(rows, lambda rows=rows: ended.append(rows))
     _, rows, aucs = np.array(curve.points).T
@@ -280,7 +280,7 @@ def test_points_lie_ever_further_apart():
 
 
 def test_the_clock_stands_still_while_a_point_is_noted(now):
-    clock = Clock(100, 5, 1)
+    clock = Clock(100, list(range(5)), 1)
     stop = clock.start(0)
 
     def score(X):
@@ -305,7 +305,7 @@ def test_splits_are_stratified_folds_in_the_order_of_the_file(rows):
     ):
         assert_array_equal(train, train_expected)
         assert_array_equal(test, test_expected)
-        for found, wanted in zip(experiment.split(fold), (X[train], y[train], X[test], y[test]), strict=True):
+        for found, wanted in zip(experiment.test_rows(fold), (X[test], y[test]), strict=True):
             assert_array_equal(found, wanted)
     numbers = np.arange(60.0)
     assert_array_equal(experiment.in_file_order([numbers[test] for _, test in experiment.splits]), numbers)
@@ -315,7 +315,7 @@ def test_two_files_are_one_split(rows):
     X, y = rows
     experiment = Experiment.train_and_test(X[:40], y[:40], X[40:], y[40:], "test.mat")
     assert len(experiment.splits) == 1
-    for found, wanted in zip(experiment.split(0), (X[:40], y[:40], X[40:], y[40:]), strict=True):
+    for found, wanted in zip(experiment.test_rows(0), (X[40:], y[40:]), strict=True):
         assert_array_equal(found, wanted)
     with pytest.raises(InputError, match=r"test\.mat: all labels are of the positive class, expected both"):
         Experiment.train_and_test(X, y, X, np.ones(60, int), "test.mat")
@@ -336,7 +336,7 @@ def test_folds_come_in_order_and_are_reported_as_they_end(rows, jobs):
     experiment = Experiment.cross_validation(*rows, 4, seed=0)
     estimator, reports = PublishedRanker(passes=2, random_state=0), []
     found = folds.run_folds(experiment, estimator, NEVER, jobs=jobs, report=reports.append)
-    expected = [folds.run_fold(fold, experiment, estimator, Clock(NEVER, 4, 1)) for fold in range(4)]
+    expected = [folds.run_fold(fold, experiment, estimator, Clock(NEVER, list(range(4)), 1)) for fold in range(4)]
     assert found == expected
     for one, other in zip(found, expected):
         assert_array_equal(one.scores, other.scores)

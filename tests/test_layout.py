@@ -19,6 +19,7 @@ LAYERS = [
         "tenfold.baselines",
         "tenfold.comparison",
         "tenfold.decisions",
+        "tenfold.efforts",
         "tenfold.extras",
         "tenfold.figures",
         "tenfold.folds",

@@ -45,13 +45,13 @@ def sigint(i):
 
 @pytest.mark.parametrize("jobs, seconds", [(1, None), (1, 30), (2, None), (3, 30)])
 def test_each_piece_of_work_is_done_once_and_has_its_number(jobs, seconds):
-    assert dict(in_processes(jobs, 7, power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
-    assert list(in_processes(jobs, 0, power, 2, 5, seconds=seconds)) == []
+    assert dict(in_processes(jobs, range(7), power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
+    assert list(in_processes(jobs, range(0), power, 2, 5, seconds=seconds)) == []
 
 
 def test_one_job_needs_no_process_and_more_have_one_thread_each():
-    assert {pid for _, (pid, _) in in_processes(1, 3, where)} == {os.getpid()}
-    found = [result for _, result in in_processes(2, 4, where)]
+    assert {pid for _, (pid, _) in in_processes(1, range(3), where)} == {os.getpid()}
+    found = [result for _, result in in_processes(2, range(4), where)]
     assert os.getpid() not in {pid for pid, _ in found} and len({pid for pid, _ in found}) <= 2
     assert {n for _, threads in found for n in threads} == {1}
 
@@ -60,7 +60,7 @@ def test_one_job_needs_no_process_and_more_have_one_thread_each():
 def test_what_takes_too_long_is_ended():
     done, begun = [], time.monotonic()
     with pytest.raises(TimeoutError):
-        done.extend(i for i, _ in in_processes(2, 2, wait, 30, seconds=1))
+        done.extend(i for i, _ in in_processes(2, range(2), wait, 30, seconds=1))
     assert time.monotonic() - begun < 10
     assert done in ([], [0])
 
@@ -69,13 +69,13 @@ def test_what_takes_too_long_is_ended():
 def test_a_failure_is_passed_on_and_ends_the_others():
     begun = time.monotonic()
     with pytest.raises(ValueError, match="not this one"):
-        list(in_processes(2, 2, fail))
+        list(in_processes(2, range(2), fail))
     assert time.monotonic() - begun < 10
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_workers_leave_ctrl_c_to_the_first_process():
-    assert all(ignored for _, ignored in in_processes(2, 2, sigint))
+    assert all(ignored for _, ignored in in_processes(2, range(2), sigint))
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
@@ -180,3 +180,24 @@ def test_folds_run_where_joblib_is_told(train):
     with joblib.parallel_config(backend="threading", n_jobs=2):
         there = call(train, *FOLDS)
     assert (here[:2], aucs(here[2])) == (there[:2], aucs(there[2]))
+
+
+PROGRAM = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from tenfold.parallel import in_processes
+
+print("ready", flush=True)
+list(in_processes(3, range(6), lambda i: time.sleep(60)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is called is not sent to other processes as it is here")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_workers_end_with_a_process_that_is_killed_and_hold_no_pipe(name):
+    argv = [sys.executable, "-c", PROGRAM, str(ROOT)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1)
+        process.send_signal(getattr(signal, name))
+        process.communicate(timeout=20)  # returns when the last process that holds the pipes has ended

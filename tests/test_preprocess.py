@@ -239,7 +239,7 @@ def test_a_clone_has_learned_nothing(raw):
 
 
 def test_rows_stored_otherwise_than_the_training_rows(raw):
-    """Fitted on dense rows, it scales sparse ones as if they were dense: their zeros need not stay zeros."""
+    """They become what the training rows were: fitted on dense rows, zeros of sparse ones need not stay zeros."""
     train, other = np.nan_to_num(raw[0], posinf=9), np.nan_to_num(raw[1], neginf=-9)
     preprocessor = Preprocessor().fit(train)
     for make in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_matrix):
@@ -247,7 +247,7 @@ def test_rows_stored_otherwise_than_the_training_rows(raw):
         assert isinstance(Z, np.ndarray) and Z.dtype == np.float32
         assert_array_equal(Z, preprocessor.transform(other))
     preprocessor.fit(sp.csr_array(train))
-    assert_allclose(preprocessor.transform(other), preprocessor.transform(sp.csr_array(other)).toarray(), rtol=1e-6)
+    assert_array_equal(dense(preprocessor.transform(other)), dense(preprocessor.transform(sp.csr_array(other))))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
@@ -313,3 +313,37 @@ def test_the_names_go_through_a_pipeline(frame):
     pipeline = make_pipeline(Preprocessor(), MinMaxScaler()).set_output(transform="pandas")
     assert list(pipeline.fit_transform(frame).columns) == ["height", "weight", "bias"]
     assert_array_equal(pipeline.get_feature_names_out(), ["height", "weight", "bias"])
+
+
+# --- columns that say what is missing --------------------------------------------------------------------------------
+
+
+def with_gaps(n=60):
+    """Columns missing in no row, in many, in the same many, in 3, in all but 3, and in others; NaN or infinite."""
+    rng = np.random.RandomState(0)
+    X = rng.rand(n, 6) + 1
+    X[10:40, 1], X[10:40, 2], X[:3, 3], X[3:, 4] = np.nan, np.inf, np.nan, np.nan
+    X[rng.rand(n) < 0.5, 5] = -np.inf
+    return X
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_column_says_where_another_is_missing_unless_that_is_rare_or_said_already(make):
+    X = with_gaps()
+    preprocessor = Preprocessor().fit(make(X))
+    Z = dense(preprocessor.transform(make(X)))
+    assert_array_equal(preprocessor.missing_, [1, 5])
+    assert preprocessor.get_feature_names_out().tolist()[-3:] == ["x1_missing", "x5_missing", "bias"]
+    assert preprocessor.n_features_out_ == Z.shape[1]
+    assert_array_equal(Z[:, -3:-1], ~np.isfinite(X[:, [1, 5]]))
+    assert np.isfinite(Z).all() and (Z[:, -1] == 1).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_scores_of_raw_rows_are_those_of_scaled_rows(make, gaps):
+    X = with_gaps() if gaps else np.random.RandomState(1).randn(60, 6) * [1, 1e3, 1e-3, 1, 0, 5] + 7
+    preprocessor = Preprocessor().fit(make(X[:40]))
+    w = np.random.RandomState(2).randn(preprocessor.n_features_out_).astype(np.float32)
+    expected = dense(preprocessor.transform(make(X))).astype(np.float64) @ w
+    assert_allclose(preprocessor.score_raw(make(X), w), expected, rtol=1e-5, atol=1e-5)

@@ -41,12 +41,11 @@ def cancer():
 
 
 @pytest.mark.parametrize("argv, settings", [([], {}), (["--features", "linear"], {"features": "linear"})])
-def test_the_command_gives_what_cross_validation_by_scikit_learn_gives(cancer, tmp_path, argv, settings):
+def test_the_command_gives_what_cross_validation_by_scikit_learn_gives(cancer, tmp_path, monkeypatch, argv, settings):
     X, y = cancer
+    monkeypatch.setattr("tenfold.folds.RESERVE", -9.0)  # a hundred seconds, so that no machine is too slow
     savemat(tmp_path / "data.mat", {"x_tr": X, "y_tr": y[:, None]})
-    code, out, err = call(
-        tmp_path / "data.mat", "--seed", 3, "--scores", tmp_path / "scores.csv", "--budget", 100, *argv
-    )
+    code, out, err = call(tmp_path / "data.mat", "--seed", 3, "--scores", tmp_path / "scores.csv", *argv)
     cv = StratifiedKFold(10, shuffle=True, random_state=3)
     ranker = AUCRanker(random_state=3, **settings)
     scores = cross_val_predict(ranker, X, y, cv=cv, method="decision_function")
@@ -82,6 +81,17 @@ def test_sparse_rows(rows, make):
     scores = ranker.decision_function(make(X))
     assert roc_auc_score(y, scores) > of_dense - 0.02
     np.testing.assert_allclose(ranker.decision_function(X), scores, rtol=1e-6)  # dense rows, after sparse ones
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("ranker", [AUCRanker(**QUICK), PublishedRanker(random_state=0)])
+def test_rows_by_number_are_learned_from_as_if_they_were_all(rows, make, ranker):
+    X, y = make(rows[0]), rows[1]
+    some = np.random.RandomState(0).permutation(len(y))[:300]
+    expected = clone(ranker).fit(X[some], y[some])
+    found = clone(ranker).fit(X, y, rows=some)
+    np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
+    assert found.changes_ == expected.changes_
 
 
 def test_missing_values_and_infinities(rows):
