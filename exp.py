@@ -71,10 +71,10 @@ def cross_validate(options, terminal):
 
     alone = len(experiment.splits) == 1
     estimator = make_estimator(options, ALONE if alone else 1 / max(10, len(experiment.splits)))
-    end = options.started + options.budget * (1 - RESERVE)
     report = terminal.progress(len(experiment.splits))
     where = {"jobs": options.jobs, "scheduler": options.scheduler}
-    folds = run_folds(experiment, estimator, end, with_curves=bool(options.plots), report=report, **where)
+    moments = options.started, options.started + options.budget * (1 - RESERVE)
+    folds = run_folds(experiment, estimator, *moments, with_curves=bool(options.plots), report=report, **where)
     terminal.summary(folds, bool(options.plots))
     terminal.effort(folds)
     results = []

@@ -194,15 +194,31 @@ class PairLearner:
         self.W_mean += (self.W - self.W_mean) * (4 / (self.n_steps + 3))
 
     def _gradient_step(self, X, offset, pos, neg):
-        """``W += C_t/2 * (sum of p - n over the violators)``, with ``W`` the same for the whole block."""
-        step = 0
+        """``W += C_t/2 * (sum of p - n over the violators)``, with ``W`` the same for the whole block.
+
+        A row enters the sum as often as it violates, so that counts are all it takes.
+        """
+        S = self._scores(X, offset)
+        times, step = np.zeros_like(S), 0
         if len(pos):
-            N = self.N.draw(self.draw)
-            step += self.N.seen / N[0].shape[0] * self._sum_violators(_part((X, offset), pos), N)
+            N, offset_N = self.N.draw(self.draw)
+            row, col = count_violators(S[pos], self._scores(N, offset_N))
+            stands_for = self.N.seen / N.shape[0]
+            times[pos] = stands_for * row.T
+            step -= stands_for * (N.T @ col.T)
         if len(neg):
-            P = self.P.draw(self.draw)
-            step += self.P.seen / P[0].shape[0] * self._sum_violators(P, _part((X, offset), neg))
-        self.W += self.C / 2 * step
+            P, offset_P = self.P.draw(self.draw)
+            row, col = count_violators(self._scores(P, offset_P), S[neg])
+            stands_for = self.P.seen / P.shape[0]
+            times[neg] = -stands_for * col.T
+            step += stands_for * (P.T @ row.T)
+        self.W += self.C / 2 * (step + X.T @ times)
+
+    def _scores(self, X, offset):
+        S = X @ self.W
+        if offset is not None:
+            S += offset
+        return S
 
     def _gradient_step_of_one(self, X, y):
         """`_gradient_step` for a single dense row, without the detour through counts."""
@@ -211,16 +227,6 @@ class PairLearner:
         violates = (y * (X @ self.W - rows @ self.W) < 1).astype(self.W.dtype)
         step = X.T * violates.sum(axis=0) - rows.T @ violates
         self.W += self.C * (y * B.seen / len(rows) / 2) * step
-
-    def _sum_violators(self, positives, negatives):
-        """The sum of ``p - n`` over the violators of each lane: a row enters as often as it violates, so counts do."""
-        (P, offset_P), (N, offset_N) = positives, negatives
-        S_P, S_N = P @ self.W, N @ self.W
-        if offset_P is not None:
-            S_P += offset_P
-            S_N += offset_N
-        row, col = count_violators(S_P, S_N)
-        return P.T @ row.T - N.T @ col.T
 
     def _sequential_step(self, X, y):
         """For each ``b`` in B, in order: ``w += tau * y * (x - b)``, ``tau = min(C_t/2, loss / |x - b|^2)``.

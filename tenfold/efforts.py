@@ -4,12 +4,16 @@ An effort is a share of the budget that a fold is planned with: 1, 1/2, 1/4 and 
 a slow or busy machine prints one of a few numbers that can be had again.
 """
 
+import time
 from dataclasses import dataclass
 
+import numpy as np
+from joblib import cpu_count
 from sklearn.base import clone
 
 EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
-SURE = 0.9  # share of the time left that a new start may be expected to take
+SURE = 0.85  # share of the time left that folds to come may be expected to take
+PROBE_SECONDS = 0.0105  # that the fixed piece of work takes on a core like those that the price list was measured on
 
 
 @dataclass(frozen=True)
@@ -25,21 +29,55 @@ def with_effort(estimator, effort):
     return clone(estimator).set_params(budget=effort * estimator.budget) if effort < 1 else estimator
 
 
-def less_effort(done, n_to_do, n_folds, jobs, seconds):
+def measure_slowness(started, jobs):
+    """How many times as long as planned work takes here and now, in so many processes.
+
+    That is by how much a fixed piece of work takes longer on this core than it should, times the number of processes
+    to a core. How many others there are is told by the seconds since this one started, over those that it was given.
+    """
+    cores = cpu_count()
+    shared = (time.monotonic() - started) / max(time.process_time(), 1e-3)
+    others = shared * cores - 1 if shared > 1.1 else 0
+    return _core_slowness() * max((others + min(jobs, cores)) / cores, 1)
+
+
+def _core_slowness():
+    """The least of some tries: it is the core that is measured, not what else runs on it."""
+    A = np.random.RandomState(0).random_sample((400, 400)).astype(np.float32)
+    seconds = []
+    for _ in range(3):
+        begun = time.process_time()
+        for _ in range(5):
+            np.sort(np.exp(A @ A * np.float32(1e-3)), axis=1)
+        seconds.append(time.process_time() - begun)
+    return max(min(seconds) / PROBE_SECONDS, 0.5)
+
+
+def first_effort(expected, slowness, n_folds, jobs, seconds):
+    """The greatest effort with which so many folds can be expected to end in so many seconds.
+
+    ``expected`` has the seconds of a fold with each effort, on a core that is not slow.
+    """
+    rounds = -(-n_folds // jobs)
+    return next((e for e in EFFORTS if rounds * slowness * expected[e] <= SURE * seconds), EFFORTS[-1])
+
+
+def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):
     """The `Change` that is needed to end within so many seconds, or None.
 
-    ``done`` are the folds done with the present effort, out of ``n_to_do`` to do with it and ``n_folds`` in all.
+    ``done`` are the folds done with the present effort, out of ``n_to_do`` to do with it and ``n_folds`` in all;
+    ``expected`` is as of `first_effort`: now only its ratios count, for it is known what a fold takes.
     """
     effort = done[0].effort
-    cost = sum(fold.seconds / fold.done for fold in done) / len(done)
+    taken = sum(fold.seconds / fold.done for fold in done) / len(done)
     rest = n_to_do - len(done)
     running = min(jobs - 1, rest)  # beside the one just done, and taken to be half done
     rounds = max((rest - running / 2) / jobs, 0.5 * bool(running))
-    if not rest or (cost * rounds <= seconds and done[-1].done == 1):
+    if not rest or (taken * rounds <= seconds and done[-1].done == 1):
         return None
     smaller = [e for e in EFFORTS if e < effort]
     for start_again, n in (True, n_folds), (False, rest):
         for e in smaller:
-            if cost * e / effort * -(-n // jobs) <= SURE * seconds:
+            if taken * expected[e] / expected[effort] * -(-n // jobs) <= SURE * seconds:
                 return Change(e, start_again)
     return Change(EFFORTS[-1], False) if smaller else None

@@ -1,7 +1,7 @@
 """Sets of features of scaled rows: the columns themselves, and similarities to landmarks, which are training rows.
 
-Rows come in versions (scaled, standardised, as ranks); a feature set says which of them it takes. All sets are fitted
-on training rows only.
+Rows come in versions (see `tenfold.columns`); a feature set says which of them it takes. All sets are fitted on
+training rows only.
 """
 
 import numpy as np
@@ -9,84 +9,16 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
-from preprocess import row_chunks, take
+from preprocess import row_chunks
 
-RANK_KNOTS = 201  # quantiles by which ranks are found
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
 LEAST_DEVIATION = 0.05  # of a column's range
+WEIGHTED = "weighted "  # what the names of weighted versions begin with
 CHUNK = 512  # rows whose similarities are computed at a time
 
 
-class Columns:
-    """Two more versions of scaled columns: standardised, and as ranks.
-
-    Columns of two values are -1 and +1 in both: standardising would let the rarest speak the loudest.
-    Unless ``ranked``, there are no ranks, which are dear in many columns.
-    """
-
-    def __init__(self, ranked=True):
-        self.ranked = ranked
-
-    def fit(self, Z):
-        low, high = Z.min(axis=0), Z.max(axis=0)
-        self.varying_ = np.flatnonzero(low < high)
-        Z, self.low_ = take(Z, self.varying_), low[self.varying_]
-        self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
-        many = take(Z, self.many_)
-        self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
-        self.knots_ = [self._fit_ranks(column) for column in np.sort(many.T)] if self.ranked else None
-        return self
-
-    def arrays(self):
-        """All that was learned, as arrays by name."""
-        arrays = {name: getattr(self, name) for name in ("varying_", "low_", "many_", "mean_", "sd_")}
-        if self.ranked:
-            arrays["knots"] = np.concatenate([np.empty((2, 0)), *map(np.stack, self.knots_)], axis=1)
-            arrays["ends"] = np.cumsum([len(knots) for knots, _ in self.knots_], dtype=int)
-        return arrays
-
-    @classmethod
-    def from_arrays(cls, arrays):
-        columns = cls(ranked="knots" in arrays)
-        if columns.ranked:
-            columns.knots_ = np.split(arrays.pop("knots"), arrays.pop("ends")[:-1], axis=1)
-        vars(columns).update(arrays)
-        return columns
-
-    @staticmethod
-    def _fit_ranks(column):
-        """Quantiles of a sorted column and the middle rank of each, so scaled that ranks have mean 0 and variance 1."""
-        at = np.linspace(0, len(column) - 1, RANK_KNOTS).round().astype(int)
-        knots = np.unique(column[at])
-        rank = (column.searchsorted(knots, "left") + column.searchsorted(knots, "right")) / (2 * len(column))
-        return knots, (rank - 0.5) * np.sqrt(12)
-
-    def standard(self, Z):
-        return self._transform(Z, self._standardise)
-
-    def rank(self, Z):
-        return self._transform(Z, self._rank)
-
-    def _transform(self, Z, transform_many):
-        Z = take(Z, self.varying_)
-        if len(self.many_) == Z.shape[1]:
-            return transform_many(Z)
-        out = np.where(Z > self.low_, Z.dtype.type(1), Z.dtype.type(-1))
-        if len(self.many_):
-            out[:, self.many_] = transform_many(Z[:, self.many_])
-        return out
-
-    def _standardise(self, Z):
-        Z = Z - self.mean_
-        Z /= self.sd_
-        return np.clip(Z, -6, 6, out=Z)
-
-    def _rank(self, Z):
-        return np.column_stack([np.interp(z, *knots) for z, knots in zip(Z.T, self.knots_)]).astype(np.float32)
-
-
 class FeatureSets:
-    """Several sets of features, by name, of the same scaled rows; ``columns`` makes other versions of them, if need be.
+    """Several sets of features, by name, of the same scaled rows; fitted ``columns`` make other versions of them.
 
     All sets share the landmarks, training rows drawn from all alike: drawn from scarce positives, each would vouch for
     itself.
@@ -108,8 +40,6 @@ class FeatureSets:
 
         Sets with landmarks are fitted on the rows ``sample`` of Z, linear ones on all.
         """
-        if self.columns is not None:
-            self.columns.fit(Z)
         every = np.arange(Z.shape[0])
         which = rng.choice(len(sample), min(len(sample), self.n_landmarks), replace=False)
         self.landmarks_ = Versions(self.columns, Z[sample[which]])
@@ -132,8 +62,8 @@ class FeatureSets:
 class Versions(dict):
     """What the sets ask of the same rows, each made when it is first asked for.
 
-    ``versions["rank"]`` is a version of the rows, ``versions["rank", city_block]`` its distances from that of the
-    landmarks.
+    ``versions["rank"]`` is a version of the rows, ``versions["weighted rank"]`` the same by the weights of the columns,
+    ``versions["rank", city_block]`` its distances from that of the landmarks.
     """
 
     def __init__(self, columns, Z, landmarks=None):
@@ -144,7 +74,9 @@ class Versions(dict):
     def __missing__(self, key):
         if isinstance(key, tuple):
             version, distance = key
-            self[key] = distance(self[version], self.landmarks[version])
+            self[key] = distance(self[version], self.landmarks[version], self.columns)
+        elif key.startswith(WEIGHTED):
+            self[key] = self[key.removeprefix(WEIGHTED)] * self.columns.weights_
         else:
             self[key] = getattr(self.columns, key)(self["scaled"])
         return self[key]
@@ -218,7 +150,7 @@ class ScaledFeatures(LinearFeatures):
 
 def has_few_rows(F):
     """Whether the space that the rows span is so much smaller than that of the columns that the way there pays."""
-    return F.shape[0] <= min(F.shape[1] / 3, 2_000)
+    return F.shape[0] <= min(F.shape[1] / 3, 2_000)  # as `tenfold.plan` has it
 
 
 def _variance(F):
@@ -299,17 +231,31 @@ def _median(D):
     return np.float32(np.median(D)) if len(D) else np.float32(1)
 
 
-def euclidean(X, C):
+def euclidean(X, C, columns=None):
     """Euclidean distances of the rows of X from those of C."""
+    D = _squared_distances(X, C)
+    return np.sqrt(D, out=D)
+
+
+def city_block(X, C, columns):
+    """City-block distances of the rows of X from those of C.
+
+    In a column of the two values -v and v that is ``(x - c) ** 2 / (2 * v)``, so that a matrix product does for these.
+    """
+    two = np.delete(np.arange(X.shape[1]), columns.many_)
+    root = np.sqrt(2 * columns.weights_[two])
+    D = _squared_distances(X[:, two] / root, C[:, two] / root)
+    X, C = X[:, columns.many_], C[:, columns.many_]
+    for i in range(0, len(X), CHUNK):  # a whole matrix of them, in float64, would take longer to get than to fill
+        D[i : i + CHUNK] += cdist(X[i : i + CHUNK], C, "cityblock")
+    return D
+
+
+def _squared_distances(X, C):
     D = X @ (-2 * C.T)
     D += np.einsum("ij,ij->i", X, X)[:, None]
     D += np.einsum("ij,ij->i", C, C)
-    return np.sqrt(np.maximum(D, 0, out=D), out=D)
-
-
-def city_block(X, C):
-    """City-block distances of the rows of X from those of C."""
-    return cdist(X, C, "cityblock").astype(np.float32)
+    return np.maximum(D, 0, out=D)
 
 
 DISTANCES = {distance.__name__: distance for distance in (euclidean, city_block)}
@@ -325,24 +271,30 @@ def wide_feature_sets():
     return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
-def rich_feature_sets(n_landmarks, small, quick):
-    """The columns, and similarities to landmarks that fall off as a bell, with a peak, or, mixed, as both.
+def rich_feature_sets(columns, n_landmarks, small):
+    """The columns and curves over them, and similarities to landmarks that fall off as a bell, with a peak, or as both.
 
-    Only ``small`` data leaves time for all of them. ``quick`` leaves out ranks and city-block distances, which are dear
-    in many columns; there rows lie at much the same distance from each other, and wider similarities do better.
+    Only ``small`` data leaves time for all of them. In the mixed ones the peak is in weighted columns. Without ranks
+    there are no city-block distances; there rows lie at much the same distance from each other, and wider similarities
+    do better.
     """
     bell = ("standard", euclidean, 2)
-    if quick:
-        linear, peak = LinearFeatures("standard"), ("standard", euclidean, 1)
-        mixed = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*peak, 1))
+    if columns.ranked_:
+        peak = ("rank", city_block, 1)
+        mixed = LandmarkFeatures((*bell, 0.5), (*_weighted(peak), 0.5))
     else:
-        linear, peak = LinearFeatures("standard", "rank"), ("rank", city_block, 1)
-        mixed = LandmarkFeatures((*bell, 0.5), (*peak, 0.5))
-    sets = {"linear": linear, "mixed": mixed}
+        peak = ("standard", euclidean, 1)
+        mixed = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*_weighted(peak), 1))
+    sets = {"linear": LinearFeatures("standard", "curves"), "mixed": mixed}
     if small:
         sets["smooth"] = LandmarkFeatures((*bell, 1))
         sets["rough"] = LandmarkFeatures((*peak, 1))
-    return FeatureSets(Columns(ranked=not quick), sets, n_landmarks)
+    return FeatureSets(columns, sets if n_landmarks else {"linear": sets["linear"]}, n_landmarks)
+
+
+def _weighted(term):
+    version, *rest = term
+    return WEIGHTED + version, *rest
 
 
 def make_feature_set(kind, parts, medians):

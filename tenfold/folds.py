@@ -11,7 +11,7 @@ from sklearn.metrics import auc, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
-from tenfold.efforts import less_effort, with_effort
+from tenfold.efforts import EFFORTS, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 
 RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
@@ -166,7 +166,9 @@ def run_fold(fold, experiment, estimator, clock, with_curve=False):
     return Fold(area, scores, seconds, points, estimator.changes_, estimator.done_, estimator.shares_)
 
 
-def run_folds(experiment, estimator, end, *, jobs=1, scheduler=None, with_curves=False, report=lambda folds: None):
+def run_folds(
+    experiment, estimator, started, end, *, jobs=1, scheduler=None, with_curves=False, report=lambda folds: None
+):
     """The `Fold` of each split, in order, learned before the moment ``end`` of the monotonic clock.
 
     ``report`` is called with the folds done, at first and after each of them. ``scheduler`` is the address of a Dask
@@ -174,7 +176,7 @@ def run_folds(experiment, estimator, end, *, jobs=1, scheduler=None, with_curves
     """
     report([])
     if not scheduler and not joblib_runs_elsewhere():
-        return run_here(experiment, estimator, end, jobs, with_curves, report)
+        return run_here(experiment, estimator, started, end, jobs, with_curves, report)
     n_folds, folds = len(experiment.splits), {}
     with cluster(scheduler, experiment) if scheduler else nullcontext():
         left = end - time.monotonic()
@@ -192,10 +194,17 @@ def run_elsewhere(fold, experiment, estimator, seconds, with_curve):
     return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, [fold], 1), with_curve)
 
 
-def run_here(experiment, estimator, end, jobs, with_curves, report):
+def run_here(experiment, estimator, started, end, jobs, with_curves, report):
     """The folds, in processes of this machine, with the greatest effort that it has time for."""
-    n_folds, folds = len(experiment.splits), {}
-    effort = 1
+    n_folds, folds, effort = len(experiment.splits), {}, 1
+    adapts = hasattr(estimator, "expected_seconds") and not with_curves  # curves are not drawn against the clock
+    if adapts:
+        train, _ = experiment.splits[0]
+        slowness = measure_slowness(started, jobs)
+        expected = {
+            e: with_effort(estimator, e).expected_seconds(experiment.X, experiment.y[train], train) for e in EFFORTS
+        }
+        effort = first_effort(expected, slowness, n_folds, jobs, end - time.monotonic())
     while len(folds) < n_folds:
         to_do = [fold for fold in range(n_folds) if fold not in folds]
         clock = Clock(end, to_do, min(jobs, len(to_do)))
@@ -207,8 +216,10 @@ def run_here(experiment, estimator, end, jobs, with_curves, report):
             for fold, result in results:
                 done[fold] = replace(result, effort=effort)
                 report([*folds.values(), *done.values()])
-                if hasattr(estimator, "budget") and not with_curves:  # curves are not drawn against the clock
-                    change = less_effort(list(done.values()), len(to_do), n_folds, jobs, end - time.monotonic())
+                if adapts:
+                    change = less_effort(
+                        list(done.values()), expected, len(to_do), n_folds, jobs, end - time.monotonic()
+                    )
                 if change:
                     break
         if change and change.start_again:

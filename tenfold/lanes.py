@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.stats import rankdata
 
 from oam import PairLearner
+from tenfold.plan import MANY_POSITIVES
 
 STEP_SIZES = (200.0, 2_500.0, 30_000.0)
 SHARPNESS = 0.25  # from 0.125 to 0.5 the mean AUC over 26 data sets stays within .0006
@@ -61,35 +61,36 @@ class LaneEnsemble:
         sets the attributes to what they would be if learning ended now. Learning ends if it returns True.
         """
         fold = self._inner_folds(y)
-        n_pos = np.count_nonzero(y > 0)
         lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
         results, learned, planned, stop = [], 0, 0, False
         for F, rows in feature_sets:
             evaluate = partial(self._evaluate, F, y[rows], fold[rows], lane_fold, rows)
             visits = max(self.visits, len(rows))
             for visited, learner in self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits):
-                end = partial(self._combine, results, evaluate, learner, n_pos)
+                end = partial(self._combine, results, evaluate, learner, y)
                 stop = monitor is not None and monitor(learned + visited, end)
                 if stop:
                     break
             learned, planned = learned + visited, planned + visits
-            results = self._combine(results, evaluate, learner.end(), n_pos)
+            results = self._combine(results, evaluate, learner.end(), y)
             if stop or (monitor is not None and monitor(learned, lambda: None)):
                 break
         self.done_ = learned / planned
         return self
 
-    def _combine(self, results, evaluate, learner, n_pos):
+    def _combine(self, results, evaluate, learner, y):
         """The results so far and that of this learner; the attributes are set to their mean by shares."""
+        n_pos = np.count_nonzero(y > 0)
         results = [*results, evaluate(learner.ended().W_mean)]
-        self.shares_ = soft_choice(np.array([result.auc for result in results]), n_pos)
+        self.held_out_rows_ = min((result.rows for result in results), key=len)
+        scores = np.stack([r.scores[np.isin(r.rows, self.held_out_rows_)] for r in results], axis=1)
+        if n_pos >= MANY_POSITIVES:
+            self.shares_ = greedy_choice(scores, y[self.held_out_rows_])
+        else:
+            self.shares_ = soft_choice(np.array([result.auc for result in results]), n_pos)
         self.weights_ = [r.weights @ share.astype(r.weights.dtype) for r, share in zip(results, self.shares_)]
         self.intercept_ = -float(sum(share @ r.mean for r, share in zip(results, self.shares_)))
-        self.held_out_rows_ = min((result.rows for result in results), key=len)
-        self.held_out_scores_ = self.intercept_ + sum(
-            result.scores[np.isin(result.rows, self.held_out_rows_)] @ share
-            for result, share in zip(results, self.shares_)
-        )
+        self.held_out_scores_ = np.einsum("ijk,jk->i", scores, self.shares_)
         return results
 
     def _inner_folds(self, y):
@@ -127,9 +128,10 @@ class LaneEnsemble:
             least = 1e-3 * np.linalg.norm(lanes, axis=0) + np.finfo(S.dtype).tiny  # equal scores do not deviate at all
             deviation = np.maximum(S.std(axis=0), least)
             weights += lanes / deviation
-            mean += S.mean(axis=0, dtype=np.float64) / deviation
+            centre = S.mean(axis=0, dtype=np.float64)
+            mean += centre / deviation
             auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
-            scores[fold == k] = S / (deviation / len(folds))
+            scores[fold == k] = (S - centre) / (deviation / len(folds))
         return SetResult(weights, mean, auc / len(folds), scores, rows)
 
 
@@ -141,8 +143,38 @@ def soft_choice(aucs, n_pos):
     return shares / shares.sum()
 
 
+def greedy_choice(scores, y):
+    """Shares that come from taking, again and again, the lane that raises the AUC of the sum most, until none does.
+
+    ``scores`` (rows x sets x steps) are of rows held out.
+
+    Reference: R. Caruana, A. Niculescu-Mizil, G. Crew, A. Ksikes. Ensemble Selection from Libraries of Models. ICML
+    2004.
+    """
+    lanes = scores.reshape(len(y), -1)
+    taken, total, best = np.zeros(lanes.shape[1]), np.zeros((len(y), 1)), -1.0
+    while True:
+        aucs = auc_of_columns(total + lanes, y)
+        lane = aucs.argmax()
+        if aucs[lane] <= best:
+            return (taken / taken.sum()).reshape(scores.shape[1:])
+        best = aucs[lane]
+        taken[lane] += 1
+        total += lanes[:, [lane]]
+
+
 def auc_of_columns(S, y):
-    """The AUC of each column of scores, by ranks; ties count half."""
-    n_pos = np.count_nonzero(y > 0)
-    ranks = rankdata(S, axis=0)[y > 0].sum(axis=0)
-    return (ranks - n_pos * (n_pos + 1) / 2) / (n_pos * (len(y) - n_pos))
+    """The AUC of each column of scores; ties count half.
+
+    The scores are sorted as whole numbers whose last bit says whose score it was: once with positives behind negatives
+    of the same score, once before them.
+    """
+    bits = np.ascontiguousarray(S.T, dtype=np.float32).view(np.int32)
+    bits ^= (bits >> 31) & 0x7FFFFFFF
+    bits &= -2
+    index, is_pos = np.arange(len(y)), y > 0
+    n_pos = np.count_nonzero(is_pos)
+    n_neg = len(y) - n_pos
+    positives_above = (np.sort(bits | is_pos) & 1) @ index - n_pos * (n_pos - 1) / 2
+    negatives_above = (np.sort(bits | ~is_pos) & 1) @ index - n_neg * (n_neg - 1) / 2
+    return 0.5 + (positives_above - negatives_above) / (2 * n_pos * n_neg)

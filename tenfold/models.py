@@ -13,12 +13,13 @@ from threadpoolctl import ThreadpoolController
 
 from oam import TwoClassMixin
 from preprocess import InputError, Preprocessor
-from tenfold.features import Columns, FeatureSets, LandmarkFeatures, Versions, make_feature_set
+from tenfold.columns import Columns
+from tenfold.features import FeatureSets, LandmarkFeatures, Versions, make_feature_set
 from tenfold.readers.base import Data, check_file, reason
 from tenfold.readers.numpy_files import read_npz
 from tenfold.writing import write_whole
 
-FORMAT = 2  # of model files
+FORMAT = 3  # of model files
 VERSION = "1.2.0"  # of this program
 SCORED = 2048  # rows scored at a time
 

@@ -1,8 +1,34 @@
-"""How much to do in one fit. It follows from the shape of the data and the budget, and is the same on every machine."""
+"""How much to do in one fit, and what it costs. Both follow from the shape of the data and the budget, not the machine.
+
+The price list below has the seconds that each kind of work takes on one core like those this was measured on. It is
+checked against measured seconds by ``bench/cost.py``.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
+
+MANY_POSITIVES = 300  # enough of them to choose and to weigh by without fitting noise
+STEP_SIZES = 3
+LEAST_BUDGET = 0.02  # what cannot be done with less is not worth doing
+TARGET = 0.7  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a plan follows from. ``sparse`` says whether rows stay sparse while they are learned from."""
+
+    n_rows: int
+    n_pos: int
+    n_columns: int
+    n_many: int  # columns of more than two values
+    cells_per_row: float
+    sparse: bool = False
+
+    @property
+    def n_test(self):
+        """Rows that a fold of ten is tested on."""
+        return self.n_rows / 9
 
 
 @dataclass(frozen=True)
@@ -11,38 +37,105 @@ class Plan:
 
     rows: int  # training rows to learn from
     sample: int  # of these, rows to learn from through landmarks
-    landmarks: int
+    landmarks: int  # 0: the columns alone
     visits: int  # rows to learn from for each set of features, pass after pass
     block: int  # rows to a step, which are paired with twice as many from the reservoirs
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
-    quick: bool  # whether to do without what is dear in many columns
+    most_ranked: int  # columns of more than two values for which there is time to use ranks
+    weighted: bool  # whether there are enough positives to tell which columns matter
     wide: bool  # whether there are too many columns for all but the scaled columns
 
 
-def make_plan(n_train, n_pos, n_columns, cells_per_row, sparse=False, budget=1.0):
-    """Sized so that, with a budget of 1, ten folds end in about 5 s on two cores and under 9 s on one.
+def make_plan(shape, budget=1.0):
+    """The plan that costs ``TARGET`` times the budget, or less if there is not so much to do.
 
-    A larger budget goes half into more rows and landmarks, half into more visits. More than four negatives to a
-    positive add little to pairs, so they are the first to be left out.
+    Twice the budget is half as many again of all: rows, landmarks and visits. If that costs too much, because there
+    are many columns or many rows to score, the plan is made for less.
     """
-    n_test = n_train / 9  # as in a fold of ten
-    root = budget**0.5
-    rows = int(min(n_train, 20_000 * budget, max(6_000 * root, min(5 * n_pos, 4e6 * budget / cells_per_row))))
-    sample = int(min(rows, 6_000 * root))
-    small = n_train <= 3_000
-    affordable = min(9e6, 4e9 / n_columns) * budget / (sample + n_test)
-    landmarks = int(min(sample, (700 if small else 1_000) * root, max(affordable, 100)))
-    quick = (sample + n_test) * landmarks * n_columns > 3e8 * budget
-    visits = int((9_600 if small else 16_000) * root)
-    folds = 6 if (small or n_pos < 300) and n_columns <= 1_000 else 3
-    wide = not sparse and n_columns > 1_000 and n_train * n_columns > 1.2e7
+    scale = low = max(budget, LEAST_BUDGET)
+    if sum(costs(shape, _scaled_plan(shape, scale)).values()) <= TARGET * budget:
+        return _scaled_plan(shape, scale)
+    low = LEAST_BUDGET / 16
+    for _ in range(12):
+        middle = (low * scale) ** 0.5
+        if sum(costs(shape, _scaled_plan(shape, middle)).values()) <= TARGET * budget:
+            low = middle
+        else:
+            scale = middle
+    return _scaled_plan(shape, low)
+
+
+def _scaled_plan(shape, scale):
+    """More than four negatives to a positive add little to pairs, so they are the first to be left out."""
+    n, d, root = shape.n_rows, shape.n_columns, scale**0.5
+    small = n <= 3_000
+    many = shape.n_pos >= MANY_POSITIVES
+    wide = not shape.sparse and d > 1_000 and n * d > 1.2e7
+    rows = min(n, 20_000 * scale, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
     if wide:
-        rows = int(min(n_train, 2.2e7 * budget / n_columns))
-        sample = rows
-        visits = rows
-    block = 128 if sparse else 32  # a product of sparse rows costs much the same for few of them as for many
-    return Plan(rows, sample, landmarks, visits, block, folds, small, quick, wide)
+        rows = min(n, 3e7 * scale / d)
+    rows = int(max(rows, min(n, 200)))
+    sample = int(min(rows, 6_000 * root))
+    landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * root))
+    affordable = min(9e6, 4e9 / d) * scale / (sample + shape.n_test)  # similarities, those to score by included
+    if affordable < landmarks:
+        landmarks = int(affordable) if affordable >= 100 else 0
+    visits = rows if wide else int((9_600 if small else 14_000) * root)
+    return Plan(
+        rows=rows,
+        sample=sample,
+        landmarks=landmarks,
+        visits=visits,
+        block=128 if shape.sparse else 32,  # a product of sparse rows costs much the same for few of them as for many
+        folds=6 if (small or not many) and d <= 1_000 else 3,
+        small=small,
+        most_ranked=int(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100))),
+        weighted=many,
+        wide=wide,
+    )
+
+
+def quantities(shape, plan):
+    """How much there is to do of each kind of work, by the names of ``PRICES``."""
+    d, many, n_test, lanes = shape.n_columns, shape.n_many, shape.n_test, STEP_SIZES * plan.folds
+    cells, rows, m = shape.cells_per_row, plan.rows, plan.landmarks
+    columns = 0 if plan.wide or shape.sparse else d
+    ranked = many if columns and many <= plan.most_ranked else 0
+    steps = min(16, shape.n_pos // 10, 1_000 // many) if columns and 0 < many <= 1_000 else 0
+    curves = ranked + many * steps
+    linear = cells + curves
+    in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
+    kernels = 0 if not m else 3 if plan.small else 1
+    linear_visits, visits = max(plan.visits, rows), max(plan.visits, plan.sample) * kernels
+    linear_products = min(linear, rows) if in_row_space else linear
+    distances = m * (plan.sample + m + n_test)
+    return {
+        "a fit": 1,
+        "all rows": shape.n_rows,
+        "cells to clean and scale": (rows + n_test) * cells,
+        "cells to standardise": (rows + n_test) * columns,
+        "cells to sort": min(rows, 3_000) * many * bool(columns),
+        "cells of curves": (rows + n_test) * curves,
+        "steps": (linear_visits + visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
+        "sparse steps": linear_visits / plan.block * shape.sparse,
+        "products": (linear_visits * linear_products + visits * m) * lanes,
+        "held-out products": (rows * linear_products + plan.sample * m * kernels) * lanes,
+        "products of rows": rows**2 * linear * in_row_space,
+        "city-block distances": distances * ranked,
+        "Euclidean distances": distances * d,
+        "similarities": distances * kernels,
+        "solved": plan.sample * m**2 * kernels,
+        "weights of columns": (min(rows, 2_500) * 250 + 2e5) * (plan.weighted and m > 0),
+    }
+
+
+PRICES = dict.fromkeys(quantities(Shape(100, 10, 5, 5, 5.0), _scaled_plan(Shape(100, 10, 5, 5, 5.0), 1)), 1e-9)
+
+
+def costs(shape, plan):
+    """The seconds that each kind of work takes, by the price list."""
+    return {name: PRICES[name] * quantity for name, quantity in quantities(shape, plan).items()}
 
 
 def thin(y, size):

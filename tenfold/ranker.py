@@ -11,13 +11,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
 from preprocess import Preprocessor
 from tenfold.calibration import log_odds
+from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, wide_feature_sets
 from tenfold.lanes import LaneEnsemble
+from tenfold.metric import column_weights
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import make_plan, thin
+from tenfold.plan import Shape, costs, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
+LOOKED_AT = 200  # rows by which a plan tells columns of two values from others
 CHUNK = 2048  # rows that the published algorithm learns from at a time
 
 
@@ -61,7 +64,7 @@ class _Ranker(RankerMixin, BaseEstimator):
 class AUCRanker(_Ranker):
     """Scores that rank the positives of two classes above the negatives, by online AUC maximization on rich features.
 
-    A fit cleans and scales the rows, makes sets of features of them (the columns, their ranks, similarities to some of
+    A fit cleans and scales the rows, makes sets of features of them (the columns, curves over them, similarities to some of
     the rows), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the mean of
     the lanes, by shares that follow from how well each ranks the rows it held out. The same rows give probabilities.
 
@@ -115,22 +118,22 @@ class AUCRanker(_Ranker):
         if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
             raise ValueError(f"budget is {self.budget!r}, expected a finite number of seconds above 0")
 
+    def expected_seconds(self, X, y, rows):
+        """What a fit to these rows, with the signs ``y``, and the scores of a ninth as many take on a usual core."""
+        shape = shape_of(X, y, rows)
+        return sum(costs(shape, make_plan(shape, self.budget)).values())
+
     def _fit(self, X, y, rows, rng, monitor):
-        n_columns = X.shape[1]
-        sparse = sp.issparse(X) and n_columns > FEW_COLUMNS
-        cells_per_row = max(X.nnz / X.shape[0], 1) if sparse else n_columns
-        plan = make_plan(len(y), np.count_nonzero(y > 0), n_columns, cells_per_row, sparse, self.budget)
+        shape = shape_of(X, y, rows)
+        plan, sparse = make_plan(shape, self.budget), shape.sparse
         order = rng.permutation(len(y))
         order = order[thin(y[order], plan.rows)]
         X, y_all, y = X[rows[order]], y, y[order]
-        if sparse or self.features == "linear":
-            feature_sets = plain_feature_sets()
-        elif plan.wide:
-            feature_sets = wide_feature_sets()
-        else:
-            feature_sets = rich_feature_sets(plan.landmarks, plan.small, plan.quick)
-        self.score_function_ = ScoreFunction(Preprocessor().fit(X), feature_sets, keep_sparse=sparse)
+        self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
+        if not sparse and self.features == "auto":
+            self.score_function_.feature_sets = _make_feature_sets(plan, Z, y, rng)
+        feature_sets = self.score_function_.feature_sets
         ensemble = LaneEnsemble(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
 
         def take_over():
@@ -151,6 +154,39 @@ class AUCRanker(_Ranker):
         for sign in (1, -1):
             weight[y_held_out == sign] = np.count_nonzero(y == sign) / np.count_nonzero(y_held_out == sign)
         self.score_function_.calibrate(*log_odds(scores, y_held_out, weight))
+
+
+def _rich_feature_sets(plan, Z, y, rng):
+    columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
+    if plan.weighted:
+        columns.weights_ = column_weights(columns, Z, y, rng)
+    return rich_feature_sets(columns, plan.landmarks, plan.small)
+
+
+def shape_of(X, y, rows):
+    """The `Shape` of the rows of X with these numbers and the signs ``y``.
+
+    Sparse rows of few columns are quicker to learn from when dense.
+    """
+    sparse = sp.issparse(X) and X.shape[1] > FEW_COLUMNS
+    some = X[rows[:LOOKED_AT]]
+    if sparse:
+        n_many, cells_per_row = 0, max(some.nnz / some.shape[0], 1)
+    else:
+        some = some.toarray() if sp.issparse(some) else some
+        n_many = np.count_nonzero(((some != some.min(axis=0)) & (some != some.max(axis=0))).any(axis=0))
+        cells_per_row = X.shape[1]
+    return Shape(len(y), int(np.count_nonzero(y > 0)), X.shape[1], int(n_many), float(cells_per_row), sparse)
+
+
+def _make_feature_sets(plan, Z, y, rng):
+    """The sets of features, not yet fitted, that there is time for."""
+    if plan.wide:
+        return wide_feature_sets()
+    columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
+    if plan.weighted and plan.landmarks:
+        columns.weights_ = column_weights(columns, Z, y, rng)
+    return rich_feature_sets(columns, plan.landmarks, plan.small)
 
 
 class PublishedRanker(_Ranker):
