@@ -27,11 +27,12 @@ from pathlib import Path  # noqa: E402
 
 VERSION = "1.2.0"
 ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
+OF_FILES = ("x-name", "y-name", "cost-name", "label", "sep", "encoding")  # options for some kinds of files only
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 
 # Longer help texts.
-FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .npz,
-or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
+FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .tsv,
+.npz, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
 FEATURES = """what to learn from: auto, the columns and similarities to training rows, in shares chosen inside each
 fold; linear, the scaled columns, with C chosen inside each fold (default: auto)"""
 COST = """decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, those
@@ -55,10 +56,12 @@ def cross_validate(options, terminal):
     data = load(name, **wanted(options, "tr")) if options.files else sample()
     classes = find_classes(data.y, options.positive)
     y = signs(data.y, classes)
+    terminal.notes(data.notes)
     terminal.data(name, data.X, y, classes)
 
     if len(options.files) == 2:
         test = load(options.files[1], like=data, **wanted(options, "te", "tr"))
+        terminal.notes(test.notes)
         experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), options.files[1])
     else:
         n_folds, test = count_folds(y, options.folds, name), data
@@ -69,14 +72,12 @@ def cross_validate(options, terminal):
     if options.cost is not None:
         costs = find_costs((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
 
-    alone = len(experiment.splits) == 1
-    estimator = make_estimator(options, ALONE if alone else 1 / max(10, len(experiment.splits)))
-    report = terminal.progress(len(experiment.splits))
-    where = {"jobs": options.jobs, "scheduler": options.scheduler}
+    n_splits = len(experiment.splits)
+    estimator = make_estimator(options, ALONE if n_splits == 1 else 1 / max(10, n_splits))
+    how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_curves": bool(options.plots)}
     moments = options.started, options.started + options.budget * (1 - RESERVE)
-    folds = run_folds(experiment, estimator, *moments, with_curves=bool(options.plots), report=report, **where)
+    folds = run_folds(experiment, estimator, *moments, report=terminal.progress(n_splits), **how)
     terminal.summary(folds, bool(options.plots))
-    terminal.effort(folds)
     results = []
     if options.compare:
         from tenfold.extras import print_comparison
@@ -106,13 +107,10 @@ def published_settings(options):
 
 def wanted(options, *endings):
     """What to look for in a file: the names that the user chose, or else x_, y_ and c_ with these endings."""
-    costs = [options.cost_name] if options.cost_name else [f"c_{ending}" for ending in endings]
-    return {
-        "x_names": [options.x_name] if options.x_name else [f"x_{ending}" for ending in endings],
-        "y_names": [options.y_name] if options.y_name else [f"y_{ending}" for ending in endings],
-        "cost_names": costs if options.cost == () else [],
-        "label": options.label,
-    }
+    chosen = {"x": options.x_name, "y": options.y_name, "c": options.cost_name}
+    x, y, c = ([name] if name else [f"{key}_{ending}" for ending in endings] for key, name in chosen.items())
+    text = {"label": options.label, "sep": options.sep, "encoding": options.encoding}
+    return {"x_names": x, "y_names": y, "cost_names": c if options.cost == () else [], **text}
 
 
 def number(kind, low, what, high=float("inf")):
@@ -175,7 +173,9 @@ def make_parser():
     add("--scores", type=Path, metavar="CSV", help=SCORES)
     add("--force", action="store_true", help="write over files that this program has not written (default: off)")
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
-    add("--label", metavar="NAME", help="the label column of a .csv file (default: the last)")
+    add("--label", metavar="NAME", help="the label column of a .csv file (default: label, target, class, y, or last)")
+    add("--sep", metavar="CHARACTER", help="what is between the cells of a .csv file, or tab (default: found)")
+    add("--encoding", metavar="NAME", help="how the text of a .csv file is stored (default: utf-8 or utf-16, found)")
     add("--x-name", metavar="NAME", help="the variable of the features (default: x_tr; of a test file x_te, then x_tr)")
     add("--y-name", metavar="NAME", help="the variable of the labels (default: y_tr; of a test file y_te, then y_tr)")
     add("-q", "--quiet", action="store_true", help="say nothing but the result and errors (default: off)")
@@ -194,12 +194,12 @@ def check_options(parser, options):
         parser.error("--compare-seconds goes with --compare only")
     excluded = {
         "model": (*given, "features", "save", "compare", "plots", "stream", "scheduler"),
-        "stream": ("features", "passes", "compare", "plots", "cost", "scores", "scheduler"),
+        "stream": ("features", "passes", "compare", "plots", "cost", "scores", "scheduler", "x_name", "y_name"),
     }
     for option, others in excluded.items():
         for other in others:
             if getattr(options, option) and getattr(options, other) not in (None, False):
-                parser.error(f"--{other} does not go with --{option}")
+                parser.error(f"--{other.replace('_', '-')} does not go with --{option}")
     if options.model and len(options.files) != 1:
         parser.error(f"--model with {len(options.files)} files, expected 1 to score")
     if options.cost is not None and len(options.files) == 2 and given:
@@ -216,6 +216,7 @@ def run(options):
 
     from preprocess import InputError
     from tenfold.models import one_thread
+    from tenfold.readers import check_given
     from tenfold.scoring import use_model
     from tenfold.streams import run_stream
     from tenfold.terminal import Terminal
@@ -223,13 +224,14 @@ def run(options):
 
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
-    if options.model:
-        aucs = use_model(options, terminal, wanted(options, "te", "tr"))
-    elif options.stream:
-        aucs = run_stream(options, terminal, published_settings(options))
-    else:
-        aucs = cross_validate(options, terminal)
     try:
+        if options.model:
+            aucs = use_model(options, terminal, wanted(options, "te", "tr"))
+        elif options.stream:
+            aucs = run_stream(options, terminal, published_settings(options))
+        else:
+            aucs = cross_validate(options, terminal)
+        check_given(options.files, [name for name in OF_FILES if getattr(options, name.replace("-", "_")) is not None])
         check_outputs(options)
         with one_thread():  # folds share the cores, and the digits must not depend on how many there are
             for auc in aucs:  # one, or none; what follows it cannot take it back

@@ -106,7 +106,11 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn means, constant and equal columns, and extremes from the rows of X; ``y`` is not used."""
-        X = self._validate(X)
+        return self.fit_rows(self._validate(X))
+
+    def fit_rows(self, X):
+        """The same for rows that need no checks, such as `SomeRows`."""
+        self.n_features_in_ = X.shape[1]
         self.mean_, extremes, fingerprint, n_missing, gaps = _describe_columns(X)
         varying = np.flatnonzero(extremes[0] < extremes[1])
         if not len(varying):
@@ -147,7 +151,10 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X):
         """The rows of X, clean and scaled, with a last column of ones."""
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        return self.transform_rows(self._validate(X, reset=False))
+
+    def transform_rows(self, X):
+        """The same for rows that need no checks, such as `SomeRows`."""
         if sp.issparse(X) != isinstance(self.scaler_, MaxAbsScaler):
             X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))  # as the training rows were
         bias = np.ones((X.shape[0], 1), np.float32)
@@ -183,7 +190,10 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X
 
     def score_raw(self, X, w):
-        """``transform(X) @ w``, without a need for the scaled rows: the weights are scaled instead."""
+        """``transform(X) @ w``, without a need for the scaled rows: the weights are scaled instead.
+
+        Rows that lie farther off than `transform` lets them are not brought back, and may score infinity or NaN.
+        """
         scaler, weights = self.scaler_, np.zeros(X.shape[1])
         w = w.astype(np.float64)
         columns, of_gaps, bias = np.split(w, [len(self.kept_), len(w) - 1])
@@ -214,6 +224,17 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+class SomeRows:
+    """The rows of a dense array that have these numbers, copied some at a time instead of all at once."""
+
+    def __init__(self, X, numbers):
+        self.X, self.numbers = X, numbers
+        self.shape, self.dtype = (len(numbers), X.shape[1]), X.dtype
+
+    def __getitem__(self, rows):
+        return self.X[self.numbers[rows]]
 
 
 def as_float(X, copy=False):

@@ -3,11 +3,11 @@
 import numpy as np
 
 from preprocess import take
+from tenfold.plan import MOST_CURVES
 
 RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
 RANK_KNOTS = 201  # quantiles by which ranks are found
 STEPS = 16  # at most, for each column
-ALL_STEPS = 1_000  # at most, for all of them
 POSITIVES_PER_STEP = 10  # at least, lest single positives be told apart
 
 
@@ -32,8 +32,8 @@ class Columns:
         self.weights_ = np.ones(len(self.varying_), np.float32)
         many = take(Z, self.many_)
         self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
-        ascending = np.sort(many[:RANKED_ROWS].T)
-        self.ranked_ = 0 < len(self.many_) <= self.most_ranked
+        ascending = np.sort(many[:RANKED_ROWS].T) if many.shape[1] <= MOST_CURVES else many[:1, :0].T
+        self.ranked_ = 0 < len(self.many_) <= min(self.most_ranked, MOST_CURVES)
         self.knots_ = [self._fit_ranks(column) for column in ascending] if self.ranked_ else None
         self._fit_steps(ascending, n_pos)
         return self
@@ -66,9 +66,9 @@ class Columns:
 
     def _fit_steps(self, ascending, n_pos):
         """Quantiles of each sorted column, and how high a step is where a row passes one of them."""
-        n_steps = max(min(STEPS, n_pos // POSITIVES_PER_STEP, ALL_STEPS // max(len(ascending), 1)), 1)
+        n_steps = max(min(STEPS, n_pos // POSITIVES_PER_STEP, MOST_CURVES // max(len(ascending), 1)), 1)
         at = np.arange(1, n_steps + 1) * (ascending.shape[1] - 1) // (n_steps + 1)
-        cuts = [np.setdiff1d(column[at], column[-1]) for column in ascending] if len(ascending) <= ALL_STEPS else []
+        cuts = [np.setdiff1d(column[at], column[-1]) for column in ascending]
         self.cuts_ = np.concatenate([self.low_[:0], *cuts])
         self.cut_columns_ = np.repeat(self.varying_[self.many_][: len(cuts)], [len(c) for c in cuts])
         self.step_ = np.float32(2 / np.sqrt(n_steps))

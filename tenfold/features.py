@@ -243,7 +243,7 @@ def city_block(X, C, columns):
     In a column of the two values -v and v that is ``(x - c) ** 2 / (2 * v)``, so that a matrix product does for these.
     """
     two = np.delete(np.arange(X.shape[1]), columns.many_)
-    root = np.sqrt(2 * columns.weights_[two])
+    root = np.sqrt(2 * np.abs(C[0, two]))
     D = _squared_distances(X[:, two] / root, C[:, two] / root)
     X, C = X[:, columns.many_], C[:, columns.many_]
     for i in range(0, len(X), CHUNK):  # a whole matrix of them, in float64, would take longer to get than to fill
@@ -271,30 +271,25 @@ def wide_feature_sets():
     return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
-def rich_feature_sets(columns, n_landmarks, small):
+def rich_feature_sets(columns, n_landmarks, small, weighted):
     """The columns and curves over them, and similarities to landmarks that fall off as a bell, with a peak, or as both.
 
-    Only ``small`` data leaves time for all of them. In the mixed ones the peak is in weighted columns. Without ranks
-    there are no city-block distances; there rows lie at much the same distance from each other, and wider similarities
-    do better.
+    Only ``small`` data leaves time for all of them. If there are weights, the peak of the mixed ones is in ``weighted``
+    columns. Without ranks there are no city-block distances; there rows lie at much the same distance from each other,
+    and wider similarities do better.
     """
+    sets = {"linear": LinearFeatures("standard", "curves")}
     bell = ("standard", euclidean, 2)
-    if columns.ranked_:
-        peak = ("rank", city_block, 1)
-        mixed = LandmarkFeatures((*bell, 0.5), (*_weighted(peak), 0.5))
-    else:
-        peak = ("standard", euclidean, 1)
-        mixed = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*_weighted(peak), 1))
-    sets = {"linear": LinearFeatures("standard", "curves"), "mixed": mixed}
-    if small:
+    peak = ("rank", city_block, 1) if columns.ranked_ else ("standard", euclidean, 1)
+    mixed_peak = (WEIGHTED + peak[0], *peak[1:]) if weighted else peak
+    if n_landmarks and columns.ranked_:
+        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*mixed_peak, 0.5))
+    elif n_landmarks:
+        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*mixed_peak, 1))
+    if n_landmarks and small:
         sets["smooth"] = LandmarkFeatures((*bell, 1))
         sets["rough"] = LandmarkFeatures((*peak, 1))
-    return FeatureSets(columns, sets if n_landmarks else {"linear": sets["linear"]}, n_landmarks)
-
-
-def _weighted(term):
-    version, *rest = term
-    return WEIGHTED + version, *rest
+    return FeatureSets(columns, sets, n_landmarks)
 
 
 def make_feature_set(kind, parts, medians):

@@ -12,8 +12,8 @@ from tenfold.features import LandmarkFeatures, Versions, euclidean
 from tenfold.plan import thin
 
 ROUNDS = 2  # the second in the metric of the first
-ROWS = 2_000
-LANDMARKS = 200
+ROWS = 2_500
+LANDMARKS = 250
 VISITS = 4_000
 STEP_SIZE = 2_500.0  # as of `tenfold.lanes.LaneEnsemble`
 

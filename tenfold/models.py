@@ -16,6 +16,7 @@ from preprocess import InputError, Preprocessor
 from tenfold.columns import Columns
 from tenfold.features import FeatureSets, LandmarkFeatures, Versions, make_feature_set
 from tenfold.readers.base import Data, check_file, reason
+from tenfold.readers.csv_columns import check_csv
 from tenfold.readers.numpy_files import read_npz
 from tenfold.writing import write_whole
 
@@ -49,7 +50,7 @@ class ScoreFunction:
 
     def scale(self, X):
         """The rows of X as the feature sets see them."""
-        Z = self.preprocessor.transform(X)
+        Z = self.preprocessor.transform_rows(X)
         return Z.toarray() if sp.issparse(Z) and not self.keep_sparse else Z
 
     def set_weights(self, coefficients, intercept):
@@ -157,9 +158,7 @@ class RankerMixin(TwoClassMixin):
             "sparse": sp.issparse(self.data_.X),
             "classes": self.classes_.tolist(),
             "feature_names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
-            "names": self.data_.names,
-            "label": self.data_.label,
-            "categories": list(self.data_.categories.items()),
+            "csv": self.data_.csv,
             "first_index": self.data_.first_index,
         }
         write_whole(path, lambda file: np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays))
@@ -171,8 +170,9 @@ class RankerMixin(TwoClassMixin):
         if about["feature_names"] is not None:
             self.feature_names_in_ = np.array(about["feature_names"], object)
         empty = sp.csr_array((0, n)) if about["sparse"] else np.empty((0, n))
-        csv = about["names"], about["label"], dict(about["categories"])
-        self.data_ = Data(empty, self.classes_, None, *csv, about["first_index"])
+        if about["csv"] is not None:
+            check_csv(about["csv"], n)
+        self.data_ = Data(empty, self.classes_, csv=about["csv"], first_index=about["first_index"])
         self.score_function_ = ScoreFunction.from_file(arrays, about)
         rows = np.zeros((2, n))
         with np.errstate(all="ignore"):

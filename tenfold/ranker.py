@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
-from preprocess import Preprocessor
+from preprocess import Preprocessor, SomeRows
 from tenfold.calibration import log_odds
 from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, wide_feature_sets
@@ -64,9 +64,10 @@ class _Ranker(RankerMixin, BaseEstimator):
 class AUCRanker(_Ranker):
     """Scores that rank the positives of two classes above the negatives, by online AUC maximization on rich features.
 
-    A fit cleans and scales the rows, makes sets of features of them (the columns, curves over them, similarities to some of
-    the rows), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the mean of
-    the lanes, by shares that follow from how well each ranks the rows it held out. The same rows give probabilities.
+    A fit cleans and scales the rows, makes sets of features of them (the columns, curves over them, similarities to
+    some of the rows), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the
+    mean of the lanes, by shares that follow from how well they rank the rows they held out. The same rows give
+    probabilities.
 
     Parameters
     ----------
@@ -128,8 +129,9 @@ class AUCRanker(_Ranker):
         plan, sparse = make_plan(shape, self.budget), shape.sparse
         order = rng.permutation(len(y))
         order = order[thin(y[order], plan.rows)]
-        X, y_all, y = X[rows[order]], y, y[order]
-        self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=sparse)
+        X = X[rows[order]] if sp.issparse(X) else SomeRows(X, rows[order])
+        y_all, y = y, y[order]
+        self.score_function_ = ScoreFunction(Preprocessor().fit_rows(X), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
         if not sparse and self.features == "auto":
             self.score_function_.feature_sets = _make_feature_sets(plan, Z, y, rng)
@@ -156,13 +158,6 @@ class AUCRanker(_Ranker):
         self.score_function_.calibrate(*log_odds(scores, y_held_out, weight))
 
 
-def _rich_feature_sets(plan, Z, y, rng):
-    columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
-    if plan.weighted:
-        columns.weights_ = column_weights(columns, Z, y, rng)
-    return rich_feature_sets(columns, plan.landmarks, plan.small)
-
-
 def shape_of(X, y, rows):
     """The `Shape` of the rows of X with these numbers and the signs ``y``.
 
@@ -186,7 +181,7 @@ def _make_feature_sets(plan, Z, y, rng):
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
     if plan.weighted and plan.landmarks:
         columns.weights_ = column_weights(columns, Z, y, rng)
-    return rich_feature_sets(columns, plan.landmarks, plan.small)
+    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.weighted)
 
 
 class PublishedRanker(_Ranker):

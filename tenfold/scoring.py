@@ -24,6 +24,7 @@ class ScoredFile:
     scores: np.ndarray
     probability: "np.ndarray | None"
     auc: "float | None"
+    notes: list
 
 
 def score_file(model_path, path, *, need_auc, need_probability, **wanted):
@@ -46,7 +47,7 @@ def score_file(model_path, path, *, need_auc, need_probability, **wanted):
         raise InputError(f"{model_path} gives scores that are not finite, expected numbers: it may be damaged")
     probability = expit(scores) if ranker.score_function_.is_calibrated else None
     auc = roc_auc_score(y, scores) if has_auc else None
-    return ScoredFile(data.X, y, data.cost, ranker.classes_, scores, probability, auc)
+    return ScoredFile(data.X, y, data.cost, ranker.classes_, scores, probability, auc, data.notes)
 
 
 def use_model(options, terminal, wanted):
@@ -54,6 +55,7 @@ def use_model(options, terminal, wanted):
     (name,) = options.files
     needs = {"need_auc": not options.scores, "need_probability": options.cost is not None}
     scored = score_file(options.model, name, **needs, **wanted)
+    terminal.notes(scored.notes)
     n_rows, n_columns = scored.X.shape
     terminal.say(f"{name}: {n_rows} rows x {n_columns} features; a positive is label {show(scored.classes[1])}")
     if scored.auc is not None:

@@ -59,16 +59,27 @@ class StreamResult:
     to_test: list
 
 
-def learn_stream(paths, *, label=None, positive=None, seed=0, settings=None, report=lambda n_rows, share: None):
+def learn_stream(
+    paths,
+    *,
+    positive=None,
+    seed=0,
+    settings=None,
+    report=lambda n_rows, share: None,
+    say=lambda notes: None,
+    **wanted,
+):
     """Learn from files of any size in one pass; the AUC is that on rows held out of the stream.
 
     ``settings`` are parameters of `OnlineAUC`; unless C is among them, it is chosen by other rows that are held out.
-    ``report`` is called with the number of rows and the share of the files read so far.
+    ``report`` is called with the number of rows and the share of the files read so far, ``say`` with what there is to
+    say about the files. The other keyword arguments are as of `load`.
     """
     rng = np.random.RandomState(seed)
     settings = settings or {}
     ranker, n_rows, n_learned = None, 0, 0
-    for data, share in stream(paths, label):
+    for data, share in stream(paths, **wanted):
+        say(data.notes)
         out = rng.random_sample(data.X.shape[0]) < HELD_OUT
         if ranker is None:
             classes = find_classes(data.y, positive)
@@ -120,9 +131,15 @@ def make_learners(Z, y, n_rows, settings, rng):
 
 def run_stream(options, terminal, settings):
     """Learn from files of any size in one pass, and yield the AUC on rows held out of the stream."""
-    what = {"label": options.label, "positive": options.positive, "seed": options.seed}
+    what = {name: getattr(options, name) for name in ("label", "sep", "encoding", "positive", "seed")}
+
+    def say(notes):
+        if notes:
+            terminal.clear()
+        terminal.notes(notes)
+
     try:
-        result = learn_stream(options.files, settings=settings, report=terminal.streaming, **what)
+        result = learn_stream(options.files, settings=settings, report=terminal.streaming, say=say, **what)
     finally:
         terminal.clear()
     terminal.stream(result)

@@ -47,6 +47,11 @@ class Terminal:
         """The seconds since the process started."""
         return time.monotonic() - self.started
 
+    def notes(self, notes):
+        """What a reader has to say about a file."""
+        for note in notes:
+            self.say(note)
+
     def data(self, name, X, y, classes):
         """What was found in a file."""
         n_pos = np.count_nonzero(y > 0)
@@ -125,8 +130,9 @@ class Terminal:
         beyond = ", and more for the points of curves" if with_curves else ""
         ending = early if done < 1 else "all planned work was done"
         self.say(f"{self.seconds():.1f} s of {self.budget:g} s{beyond}; {ending}")
+        self._effort(folds)
 
-    def effort(self, folds):
+    def _effort(self, folds):
         """Say, also to those who asked for quiet, that the machine had no time for all that was planned."""
         efforts = sorted({fold.effort for fold in folds})
         if efforts == [1]:

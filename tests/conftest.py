@@ -42,7 +42,7 @@ def quick_plans():
     """Folds learn less than they should, for tests of all that is around them."""
     make_plan = ranker.make_plan
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranker, "make_plan", lambda *args, **shape: replace(make_plan(*args, **shape), visits=1_500))
+        patch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), visits=1_500))
         yield
 
 

@@ -77,9 +77,11 @@ def test_csv_test_file_that_begins_with_its_only_positive(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("b,a,y\n1,2,0\n3,4,1\n", "the features are b, a, expected a, b as in the training file"),
-        ("a,b,y\n1,x,0\n3,4,1\n", "feature 2 holds text, expected numbers"),
+        ("b,c,y\n1,2,0\n3,4,1\n", "no column 'a', which the training file has"),
+        ("a,b,y\n1,x,0\n3,4,1\n", "column 'b' holds text, expected numbers as in the training file"),
+        ("1,x,0\n3,4,1\n", "column 2 holds text, expected numbers as in the training file"),
         ("1,2,3,0\n3,4,5,1\n", "3 features, expected 2"),
+        ("a,b\n1,2\n3,4\n", "no label beside a, b, expected y"),
     ],
 )
 def test_csv_test_file_must_match(tmp_path, text, message):
@@ -93,7 +95,7 @@ def test_csv_test_file_must_match(tmp_path, text, message):
     [
         ("a.csv", "a,b,y\n", "x is 0 x 2"),
         ("a.csv", "\n\n", "no rows"),
-        ("a.csv", "1;2;0\n3;4;1\n", "a single column, expected features and a label with commas"),
+        ("a.csv", "1 2 0\n3 4 1\n", "a single column, expected features and a label with a comma, a semicolon,"),
         ("a.csv", "1,2,0\n3,4\n", "row 2 has 2 cells, expected 3"),
         ("a.csv", "a,y\n3,4,1\n", "row 2 has 3 cells, expected 2"),
         ("a.csv", '1,"2\n3,4', "not CSV"),

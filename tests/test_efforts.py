@@ -1,14 +1,19 @@
 """How much of the planned work a slow or busy machine does."""
 
+import time
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import call, make_rows
 from scipy.io import savemat
 
-from tenfold import AUCRanker
-from tenfold.efforts import EFFORTS, Change, less_effort, with_effort
+from tenfold import AUCRanker, efforts
+from tenfold.efforts import EFFORTS, Change, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.folds import Fold
 from tenfold.ranker import PublishedRanker
+
+SHARES = {e: e for e in EFFORTS}  # a fold takes as much less as it is given
 
 
 def folds(n, seconds, effort=1, done=1.0):
@@ -18,27 +23,94 @@ def folds(n, seconds, effort=1, done=1.0):
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_there_is_no_change_while_the_rest_fits(jobs):
     for n_done in range(1, 11):
-        assert less_effort(folds(n_done, 0.5), 10, 10, jobs, seconds=0.5 * (10 - n_done) / jobs + 0.26) is None
+        assert less_effort(folds(n_done, 0.5), SHARES, 10, 10, jobs, seconds=0.5 * (10 - n_done) / jobs + 0.26) is None
 
 
 def test_all_folds_start_again_with_the_greatest_effort_that_fits():
-    assert less_effort(folds(1, 2.0), 10, 10, 1, seconds=12) == Change(1 / 2, True)
-    assert less_effort(folds(1, 2.0), 10, 10, 1, seconds=6) == Change(1 / 4, True)
-    assert less_effort(folds(1, 2.0), 10, 10, 2, seconds=6) == Change(1 / 2, True)
+    assert less_effort(folds(1, 2.0), SHARES, 10, 10, 1, seconds=12) == Change(1 / 2, True)
+    assert less_effort(folds(1, 2.0), SHARES, 10, 10, 1, seconds=6) == Change(1 / 4, True)
+    assert less_effort(folds(1, 2.0), SHARES, 10, 10, 2, seconds=6) == Change(1 / 2, True)
 
 
 def test_late_in_a_run_only_the_rest_takes_less():
-    change = less_effort(folds(8, 2.0), 10, 10, 1, seconds=1.2)
+    change = less_effort(folds(8, 2.0), SHARES, 10, 10, 1, seconds=1.2)
     assert change == Change(1 / 4, False)
-    assert less_effort(folds(8, 2.0), 10, 10, 1, seconds=0.01) == Change(EFFORTS[-1], False)
+    assert less_effort(folds(8, 2.0), SHARES, 10, 10, 1, seconds=0.01) == Change(EFFORTS[-1], False)
 
 
 def test_a_fold_that_the_clock_cut_costs_what_it_would_have_cost():
-    assert less_effort(folds(1, 1.0, done=0.1), 10, 10, 1, seconds=9) == Change(1 / 16, True)
+    assert less_effort(folds(1, 1.0, done=0.1), SHARES, 10, 10, 1, seconds=9) == Change(1 / 16, True)
+
+
+def test_a_smaller_effort_that_saves_less_than_its_share_may_not_be_small_enough():
+    """Half of the budget saves a tenth, a quarter of it little more, an eighth five sixths."""
+    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4}
+    assert less_effort(folds(1, 2.0), expected, 10, 10, 1, seconds=12) == Change(1 / 8, True)
+    assert less_effort(folds(1, 2.0, 1 / 2), expected, 10, 10, 1, seconds=12) == Change(1 / 8, True)
+    assert less_effort(folds(9, 2.0), expected, 10, 10, 1, seconds=1) == Change(1 / 8, False)
+    tenth = {e: 10 * seconds for e, seconds in expected.items()}  # only ratios count
+    assert less_effort(folds(1, 2.0), tenth, 10, 10, 1, seconds=12) == Change(1 / 8, True)
 
 
 def test_there_is_no_less_than_the_least():
-    assert less_effort(folds(1, 5.0, EFFORTS[-1]), 10, 10, 1, seconds=1) is None
+    assert less_effort(folds(1, 5.0, EFFORTS[-1]), SHARES, 10, 10, 1, seconds=1) is None
+
+
+# --- the first effort ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "slowness, n_folds, jobs, seconds, effort",
+    [
+        (1, 10, 1, 10 / efforts.SURE, 1),
+        (1, 10, 1, 9.9 / efforts.SURE, 1 / 2),
+        (2, 10, 1, 10 / efforts.SURE, 1 / 2),
+        (2, 10, 2, 10 / efforts.SURE, 1),
+        (1, 10, 3, 4 / efforts.SURE, 1),
+        (1, 10, 3, 3.9 / efforts.SURE, 1 / 2),
+        (1, 10, 1, 1.3 / efforts.SURE, 1 / 8),
+        (1, 10, 1, 0.001, 1 / 16),
+        (1, 10, 1, -1, 1 / 16),
+    ],
+)
+def test_the_first_effort_is_the_greatest_that_can_be_expected_to_fit(slowness, n_folds, jobs, seconds, effort):
+    assert first_effort(SHARES, slowness, n_folds, jobs, seconds) == effort
+
+
+def test_a_first_effort_goes_by_what_it_takes_not_by_its_share():
+    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4}
+    assert first_effort(expected, 1, 10, 1, 20) == 1 / 8
+
+
+@pytest.mark.parametrize(
+    "jobs, shared, slowness",
+    [
+        (1, 1.0, 1),  # alone on four cores
+        (4, 1.0, 1),
+        (8, 1.0, 1),  # no more processes run at a time than there are cores
+        (1, 1.05, 1),  # which may be chance
+        (1, 2.0, 2),  # eight on four cores, and one of them is this
+        (4, 2.0, 11 / 4),
+        (4, 1.25, 2),
+    ],
+)
+def test_slowness_is_by_how_many_share_a_core_and_how_slow_it_is(monkeypatch, jobs, shared, slowness):
+    monkeypatch.setattr(efforts, "cpu_count", lambda: 4)
+    monkeypatch.setattr(
+        efforts, "time", SimpleNamespace(monotonic=lambda: 100 + shared * 2.0, process_time=lambda: 2.0)
+    )
+    for core in (1.0, 3.0):
+        monkeypatch.setattr(efforts, "_core_slowness", lambda core=core: core)
+        assert measure_slowness(100, jobs) == pytest.approx(core * slowness)
+
+
+def test_the_slowness_of_this_machine_is_found_in_no_time():
+    begun = time.monotonic()
+    assert 0.5 <= measure_slowness(begun, 1) < np.inf
+    assert time.monotonic() - begun < 5
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_effort_is_a_share_of_the_budget():
@@ -49,6 +121,7 @@ def test_an_effort_is_a_share_of_the_budget():
     assert with_effort(published, 1) is published
 
 
+@pytest.mark.usefixtures("quick_plans")
 def test_a_run_on_a_slow_machine_gives_the_number_of_a_smaller_effort_and_says_so(tmp_path, monkeypatch):
     """The first fold seems to take so long that all have to start again with half of the effort."""
     import tenfold.folds
@@ -64,6 +137,7 @@ def test_a_run_on_a_slow_machine_gives_the_number_of_a_smaller_effort_and_says_s
     monkeypatch.setattr(
         tenfold.folds, "less_effort", lambda done, *_: Change(1 / 2, True) if done[0].effort == 1 else None
     )
+    monkeypatch.setattr(tenfold.folds, "first_effort", lambda *_: 1)
     for quiet in ([], ["-q"]):
         code, out, err = call(tmp_path / "data.mat", "--folds", 4, "--jobs", 1, *quiet)
         assert (code, out) == (0, f"AUC Score: {np.mean(expected):.4f}\n")

@@ -1,5 +1,6 @@
 """Folds: the splits, the clock, what a fold gives, and curves of it."""
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,11 +16,12 @@ from sklearn.model_selection import StratifiedKFold
 import oam
 import preprocess
 from preprocess import InputError
-from tenfold import folds, models, ranker
+from tenfold import folds, models, plan, ranker
+from tenfold.efforts import Change
 from tenfold.features import LandmarkFeatures
-from tenfold.folds import Clock, Curve, Experiment
-from tenfold.plan import make_plan
-from tenfold.ranker import AUCRanker, PublishedRanker
+from tenfold.folds import Clock, Curve, Experiment, Fold
+from tenfold.plan import Shape, make_plan
+from tenfold.ranker import AUCRanker, PublishedRanker, shape_of
 from tenfold.terminal import FEATURE_SETS
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -160,19 +162,23 @@ def test_a_fold_keeps_to_its_plan(monkeypatch):
 
     monkeypatch.setattr(preprocess.Preprocessor, "fit", spy)
     monkeypatch.setattr(LandmarkFeatures, "fit", spy_set)
-    plan = replace(make_plan(200, 40, 3, 3), rows=90, sample=40, landmarks=20)
-    monkeypatch.setattr(ranker, "make_plan", lambda *args, **shape: plan)
+    less = replace(make_plan(Shape(200, 40, 3, 3, 3.0)), rows=90, sample=40, landmarks=20)
+    monkeypatch.setattr(ranker, "make_plan", lambda shape, budget: less)
     assert 0 <= run_fold(X, y).auc <= 1
     assert seen[0] == 90 and len(seen) > 1 and set(seen[1:]) == {(40, 20)}
 
 
 def test_the_plan_follows_from_the_training_rows(monkeypatch):
-    """Their number, that of their positives, and their columns."""
+    """Their number, that of their positives, and their columns; and from the budget."""
     X, y = make_rows(300, 3, 60)
-    seen = []
-    monkeypatch.setattr(ranker, "make_plan", lambda *args, **shape: seen.append(args) or make_plan(*args, **shape))
-    run_fold(X, y)
-    assert [args[:4] for args in seen] == [(200, np.count_nonzero(y[np.arange(300) % 3 > 0] > 0), 3, 3)]
+    X[:, 2] = X[:, 2] > 0
+    X[np.arange(300) % 3 == 0] = 7 * np.arange(3)  # test rows, of which nothing follows
+    n_pos, seen = np.count_nonzero(y[np.arange(300) % 3 > 0] > 0), []
+    monkeypatch.setattr(
+        ranker, "make_plan", lambda shape, budget: seen.append((shape, budget)) or make_plan(shape, budget)
+    )
+    run_fold(X, y, budget=0.5)
+    assert seen == [(Shape(200, n_pos, 3, 2, 3.0), 0.5)]
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -191,6 +197,25 @@ def test_sparse_rows_of_few_columns_learn_like_dense_ones_and_of_many_stay_spars
     assert (list(fold.shares) == ["linear"]) == many
     assert (max(made_dense) < 100) == many  # of many columns, a block at most
     assert fold.auc > 0.5
+
+
+def test_the_shape_is_that_of_the_rows_named():
+    X, y = make_rows(300, 6, 60)
+    X[:, 1], X[:, 2] = X[:, 1] > 0, np.where(X[:, 2] > 0, 5, -3)
+    X[:, 3] = np.nan  # a column that nothing is known of counts as one of many values
+    X[:, 4] = 7
+    rows = np.arange(1, 300, 2)
+    X[::2, 1] = np.arange(150)
+    expected = Shape(150, np.count_nonzero(y[rows] > 0), 6, 3, 6.0)
+    assert shape_of(X, y[rows], rows) == expected
+    assert shape_of(sp.csr_array(X), y[rows], rows) == expected
+
+
+def test_the_shape_of_sparse_rows_of_many_columns_has_their_cells():
+    X = sp.random_array((100, oam.FEW_COLUMNS + 1), density=0.002, format="csr", random_state=0)
+    y, rows = np.where(np.arange(50) < 9, 1, -1), np.arange(50, 100)
+    assert shape_of(X, y, rows) == Shape(50, 9, oam.FEW_COLUMNS + 1, 0, X[50:].nnz / 50, True)
+    assert shape_of(sp.csr_array(X.shape), y, rows).cells_per_row == 1
 
 
 class Rounded(BaseEstimator):
@@ -335,7 +360,7 @@ def test_there_are_no_more_folds_than_rows_of_the_rarer_class():
 def test_folds_come_in_order_and_are_reported_as_they_end(rows, jobs):
     experiment = Experiment.cross_validation(*rows, 4, seed=0)
     estimator, reports = PublishedRanker(passes=2, random_state=0), []
-    found = folds.run_folds(experiment, estimator, NEVER, jobs=jobs, report=reports.append)
+    found = folds.run_folds(experiment, estimator, 0, NEVER, jobs=jobs, report=reports.append)
     expected = [folds.run_fold(fold, experiment, estimator, Clock(NEVER, list(range(4)), 1)) for fold in range(4)]
     assert found == expected
     for one, other in zip(found, expected):
@@ -348,12 +373,65 @@ def test_folds_come_in_order_and_are_reported_as_they_end(rows, jobs):
 def test_curves_are_noted_where_they_are_asked_for(rows, jobs):
     experiment = Experiment.cross_validation(*rows, 2, seed=0)
     for with_curves in (False, True):
-        found = folds.run_folds(experiment, PublishedRanker(random_state=0), NEVER, jobs=jobs, with_curves=with_curves)
+        estimator = PublishedRanker(random_state=0)
+        found = folds.run_folds(experiment, estimator, 0, NEVER, jobs=jobs, with_curves=with_curves)
         assert [bool(fold.curve) for fold in found] == [with_curves] * 2
 
 
 def test_folds_that_begin_too_late_learn_as_little_as_they_can():
     X, y = make_rows(12_000, 3, 3000)
     experiment = Experiment.cross_validation(X, y, 2, seed=0)
-    for fold in folds.run_folds(experiment, PublishedRanker(passes=5, random_state=0), AT_ONCE):
+    for fold in folds.run_folds(experiment, PublishedRanker(passes=5, random_state=0), 0, AT_ONCE):
         assert fold.done == pytest.approx(ranker.CHUNK / (5 * 6000)) and fold.auc > 0.8
+
+
+@pytest.mark.parametrize("expected, effort", [(1.0, 1), (30.0, 1 / 4), (1e9, 1 / 16)])
+def test_folds_begin_with_the_effort_that_there_is_time_for_and_curves_with_all(rows, monkeypatch, expected, effort):
+    """Ten folds in 100 seconds, on a core that is not slow, which take ``expected`` seconds each with all effort."""
+    monkeypatch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)
+    monkeypatch.setattr(AUCRanker, "expected_seconds", lambda self, X, y, rows: expected * self.budget)
+    monkeypatch.setattr(
+        folds,
+        "run_fold",
+        lambda fold, experiment, estimator, clock, with_curves: Fold(
+            0.9, None, 0.1, [], {}, 1.0, {"budget": estimator.budget}
+        ),
+    )
+    experiment, end = Experiment.cross_validation(*rows, 10, seed=0), time.monotonic() + 100
+    found = folds.run_folds(experiment, AUCRanker(), 0, end)
+    assert [(fold.effort, fold.shares["budget"]) for fold in found] == [(effort, effort)] * 10
+    found = folds.run_folds(experiment, AUCRanker(), 0, end, with_curves=True)
+    assert [fold.effort for fold in found] == [1] * 10
+
+
+@pytest.mark.parametrize("start_again", [True, False])
+def test_folds_that_take_less_effort_start_again_or_go_on(rows, monkeypatch, start_again):
+    """The second fold takes too long."""
+    begun = []
+
+    def run_fold(fold, experiment, estimator, clock, with_curves):
+        begun.append((fold, estimator.budget))
+        return Fold(0.9, None, 0.1, [], {}, 1.0, {})
+
+    def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):
+        return Change(1 / 4, start_again) if done[0].effort == 1 and len(done) == 2 else None
+
+    monkeypatch.setattr(folds, "run_fold", run_fold)
+    monkeypatch.setattr(folds, "first_effort", lambda *_: 1)
+    monkeypatch.setattr(folds, "less_effort", less_effort)
+    experiment = Experiment.cross_validation(*rows, 4, seed=0)
+    found = folds.run_folds(experiment, AUCRanker(), time.monotonic(), time.monotonic() + 100)
+    first = 0 if start_again else 2
+    assert begun == [(0, 1.0), (1, 1.0), *((fold, 1 / 4) for fold in range(first, 4))]
+    assert [fold.effort for fold in found] == [1] * first + [1 / 4] * (4 - first)
+
+
+def test_what_a_fit_is_expected_to_take_grows_with_the_budget(monkeypatch):
+    """Of a price list on which visits are all that costs."""
+    monkeypatch.setattr(plan, "PRICES", {**dict.fromkeys(plan.PRICES, 0), "steps": 1e-9})
+    X, y = make_rows(400, 3, 100)
+    train = np.arange(1, 400, 2)
+    seconds = [AUCRanker(budget=b).expected_seconds(X, y[train], train) for b in (0.25, 1, 4)]
+    assert seconds[0] < seconds[1] < seconds[2]
+    shape = shape_of(X, y[train], train)
+    assert seconds[1] == pytest.approx(1e-9 * plan.quantities(shape, make_plan(shape))["steps"])

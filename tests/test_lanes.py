@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from tenfold import lanes
-from tenfold.lanes import LaneEnsemble, auc_of_columns, soft_choice
+from tenfold.lanes import LaneEnsemble, auc_of_columns, greedy_choice, soft_choice
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -189,6 +189,107 @@ def test_auc_of_columns_counts_ties_half(dtype, n_values):
     S = rng.randint(0, n_values, (80, 7)).astype(dtype)
     S[:, 0] = 1
     np.testing.assert_allclose(auc_of_columns(S, y), [roc_auc_score(y, s) for s in S.T], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_auc_of_columns_of_any_size_and_sign(dtype):
+    rng = np.random.RandomState(0)
+    y = np.where(rng.rand(300) < 0.1, 1, -1)
+    size = np.array([1e-30, 1e-9, 1, 1e9, 1e30])
+    S = (np.round(50 * rng.standard_normal((300, 5)) + y[:, None]) * size).astype(dtype)
+    np.testing.assert_allclose(auc_of_columns(S, y), [roc_auc_score(y, s) for s in S.T], rtol=1e-12)
+    assert auc_of_columns(S, y).shape == (5,) and len(np.unique(S[:, 0])) < 300
+
+
+def test_zeros_of_either_sign_are_ties():
+    y = np.array([1, -1, 1, -1])
+    S = np.array([[-0.0, 0.0, -0.0], [0.0, -0.0, 0.0], [-0.0, 0.0, 1.0], [0.0, -0.0, -1.0]])
+    for dtype in (np.float32, np.float64):
+        np.testing.assert_array_equal(auc_of_columns(S.astype(dtype), y), [0.5, 0.5, 0.875])
+
+
+@pytest.mark.parametrize(
+    "make", [np.ascontiguousarray, np.asfortranarray, lambda S: S[:, :1].copy(), lambda S: S[:, ::2]]
+)
+def test_auc_of_columns_leaves_the_scores_as_they_are(make):
+    rng = np.random.RandomState(0)
+    S, y = make(rng.standard_normal((40, 3)).astype(np.float32)), np.where(np.arange(40) % 3, 1, -1)
+    before = S.copy()
+    np.testing.assert_allclose(auc_of_columns(S, y), [roc_auc_score(y, s) for s in S.T], rtol=1e-12)
+    np.testing.assert_array_equal(S, before)
+
+
+def test_scores_that_differ_in_the_last_bit_may_be_ties_and_others_are_not():
+    y = np.array([1, -1] * 50)
+    one = np.float32(1)
+    apart = [np.where(y > 0, one + k * np.finfo(np.float32).eps, one) for k in (0, 1, 2)]
+    found = auc_of_columns(np.stack(apart, axis=1), y)
+    assert found[0] == 0.5 and found[1] in (0.5, 1.0) and found[2] == 1
+
+
+# --- choosing among lanes --------------------------------------------------------------------------------------------
+
+
+def naive_greedy(scores, y):
+    """Lane after lane, each tried in full."""
+    lanes, taken, best = scores.reshape(len(y), -1), [], 0
+    while len(taken) < 30:
+        aucs = [round(roc_auc_score(y, lanes[:, [*taken, k]].sum(axis=1)), 12) for k in range(lanes.shape[1])]
+        if taken and max(aucs) <= best:
+            break
+        taken.append(int(np.argmax(aucs)))
+        best = max(aucs)
+    return np.bincount(taken, minlength=lanes.shape[1]).reshape(scores.shape[1:]) / len(taken)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_sets, n_steps", [(1, 3), (2, 3), (4, 2)])
+def test_a_greedy_choice_takes_what_raises_the_auc_most(seed, n_sets, n_steps):
+    """Scores are whole numbers, so that sums of them are exact."""
+    rng = np.random.RandomState(seed)
+    y = np.where(rng.rand(150) < 0.3, 1, -1)
+    truth = y[:, None, None] * rng.randint(0, 30_000, (n_sets, n_steps))
+    scores = (truth + rng.randint(-100_000, 100_000, (150, n_sets, n_steps))).astype(float)
+    shares = greedy_choice(scores, y)
+    np.testing.assert_allclose(shares, naive_greedy(scores, y), atol=1e-12)
+    assert shares.shape == (n_sets, n_steps) and shares.sum() == pytest.approx(1)
+    assert n_sets == 1 or np.count_nonzero(shares) > 1
+    combined = roc_auc_score(y, np.einsum("ijk,jk->i", scores, shares))
+    assert combined >= auc_of_columns(scores.reshape(150, -1), y).max() - 1e-6
+
+
+def test_a_greedy_choice_ends_and_takes_one_if_none_helps():
+    y = np.array([1, -1, -1, 1])
+    perfect = np.stack([y, -y], axis=1)[:, None, :].astype(float)
+    np.testing.assert_array_equal(greedy_choice(perfect, y), [[1, 0]])
+    np.testing.assert_array_equal(greedy_choice(0 * perfect, y), [[1, 0]])
+    np.testing.assert_array_equal(greedy_choice(perfect[:, :, 1:], y), [[1]])
+
+
+@pytest.mark.parametrize("n_pos, n_neg, greedy", [(300, 300, True), (299, 400, False), (400, 299, False)])
+def test_a_choice_is_greedy_where_both_classes_have_many_rows(monkeypatch, n_pos, n_neg, greedy):
+    called = []
+    for name in ("greedy_choice", "soft_choice"):
+        choice = getattr(lanes, name)
+        monkeypatch.setattr(lanes, name, lambda *args, name=name, choice=choice: called.append(name) or choice(*args))
+    X, y = two_normals(n_pos + n_neg, n_pos=n_pos)
+    ensemble = rank([X, X**2], y, visits=700)
+    assert called == ["greedy_choice" if greedy else "soft_choice"] * 2
+    assert np.sum(ensemble.shares_) == pytest.approx(1) and np.shape(ensemble.shares_) == (2, 3)
+    if greedy:
+        assert ensemble.shares_[0].sum() > 0.5  # of which the truth is a sum
+
+
+def test_held_out_scores_are_centred_by_fold_and_their_sum_follows_the_shares(monkeypatch):
+    X, y = two_normals(700)
+    folds, inner_folds = [], LaneEnsemble._inner_folds
+    monkeypatch.setattr(LaneEnsemble, "_inner_folds", lambda *args: folds.append(inner_folds(*args)) or folds[-1])
+    for n_pos in (100, 320):
+        X, y = two_normals(700, n_pos=n_pos)
+        ensemble = rank([X + 3, X**2], y, visits=1500)
+        for k in range(3):
+            assert ensemble.held_out_scores_[folds[-1] == k].mean() == pytest.approx(0, abs=1e-4)
+        assert 0.5 < ensemble.held_out_scores_.std() < 6
 
 
 def test_a_soft_choice_prefers_the_best_and_the_more_so_the_more_positives_there_are():

@@ -29,7 +29,15 @@ LAYERS = [
         "tenfold.terminal",
     },
     {"tenfold", "tenfold.models", "tenfold.ranker"},
-    {"tenfold.calibration", "tenfold.features", "tenfold.lanes", "tenfold.plan", "tenfold.writing"},
+    {
+        "tenfold.calibration",
+        "tenfold.columns",
+        "tenfold.features",
+        "tenfold.lanes",
+        "tenfold.metric",
+        "tenfold.plan",
+        "tenfold.writing",
+    },
     {"tenfold.readers", "preprocess"},
     {"oam"},
 ]

@@ -2,17 +2,20 @@
 
 import struct
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import ROOT
 from numpy.testing import assert_array_equal
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 from small_files import X_SMALL, Y_SMALL, mat, write
 
 from preprocess import InputError, find_classes, signs
-from tenfold.readers import load
+from tenfold.readers import load, matlab
+from tenfold.readers.base import Data
+from tenfold.readers.checks import check
 
 sys.path.insert(0, str(ROOT / "bench"))
 import faults
@@ -101,6 +104,47 @@ def test_a_damaged_mat_file_loads_or_is_an_input_error(tmp_path):
             load(write(tmp_path / "a.mat", bytes(damaged)))
         except InputError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("shape", [(1, 1300), (1300, 1), (700, 1100), (513, 3)])
+@pytest.mark.parametrize("kind", ["u1", "f4", "f8", "i8"])
+@pytest.mark.parametrize("compress", [True, False])
+def test_arrays_come_in_row_order_block_by_block(tmp_path, shape, kind, compress):
+    X = np.arange(np.prod(shape)).reshape(shape).astype(kind)
+    savemat(tmp_path / "a.mat", {"x_tr": X, "y_tr": np.arange(len(X))}, do_compression=compress)
+    data = load(tmp_path / "a.mat")
+    assert_array_equal(data.X, X)
+    assert data.X.flags.c_contiguous and data.X.dtype == X.dtype and type(data.X) is np.ndarray
+
+
+def test_arrays_in_row_order_are_not_copied(tmp_path):
+    data = Data(X_SMALL, Y_SMALL)
+    check(write(tmp_path / "a.mat", ""), data, None)
+    assert data.X is X_SMALL
+
+
+def test_scipy_reads_only_what_cannot_be_mapped(tmp_path, monkeypatch):
+    """MATLAB writes doubles that are small whole numbers as bytes; SciPy converts these, and reads what is packed."""
+    seen = []
+    monkeypatch.setattr(matlab, "loadmat", lambda *args, **kwargs: seen.append(args) or loadmat(*args, **kwargs))
+    (tmp_path / "a.mat").write_bytes(in_elements(faults.mat_elements("x_tr", X)))
+    assert_array_equal(load(tmp_path / "a.mat").X, X)
+    assert not seen
+    elements = faults.mat_elements("x_tr", np.abs(X).astype("u1"))
+    elements[0] = (6, struct.pack("<2I", 6, 0))
+    (tmp_path / "a.mat").write_bytes(in_elements(elements))
+    data = load(tmp_path / "a.mat")
+    assert_array_equal(data.X, np.abs(X).astype("u1"))
+    assert len(seen) == 1 and data.X.dtype == loadmat(tmp_path / "a.mat")["x_tr"].dtype
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux says what is mapped")
+def test_the_file_does_not_stay_mapped(tmp_path):
+    path = mat(tmp_path / "mapped.mat", x_tr=X_SMALL, y_tr=Y_SMALL)
+    data = load(path)
+    assert str(path) not in Path("/proc/self/maps").read_text()
+    path.write_bytes(bytes(path.stat().st_size))
+    assert_array_equal(data.X, X_SMALL)
 
 
 # --- element by element ----------------------------------------------------------------------------------------------

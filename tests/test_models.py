@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ import scipy.sparse as sp
 from conftest import make_rows
 from numpy.testing import assert_array_equal
 from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 import exp
 from preprocess import InputError
-from tenfold import AUCRanker, load_model, models
+from tenfold import AUCRanker, load_model, models, ranker
 from tenfold.plan import Plan
 from tenfold.ranker import PublishedRanker
 from tenfold.readers.base import Data
@@ -75,13 +77,97 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
         monkeypatch.setattr(f"{module}.FEW_COLUMNS", 5)
     X, y = mixed_rows()
     sparse = sp.csr_array(np.nan_to_num(X))
-    for rows, quick in ((sparse, False), (X, True)):
-        plan = Plan(60, 60, 20, 500, 8, 2, False, quick)
-        monkeypatch.setattr("tenfold.ranker.make_plan", lambda *args, plan=plan, **shape: plan)
+    for rows, most_ranked in ((sparse, 100), (X, 0)):
+        plan = Plan(60, 60, 20, 500, 8, 2, small=False, most_ranked=most_ranked, weighted=False, wide=False)
+        monkeypatch.setattr("tenfold.ranker.make_plan", lambda shape, budget, plan=plan: plan)
         model = fit(rows, y)
         assert model.score_function_.keep_sparse == sp.issparse(rows)
         model.save(tmp_path / "model.npz")
         assert_array_equal(load_model(tmp_path / "model.npz").decision_function(rows), model.decision_function(rows))
+
+
+def saved_and_loaded(model, path):
+    model.save(path)
+    return load_model(path)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_model_of_few_rows_and_many_columns(tmp_path, make):
+    """It has learned from coordinates in the space that its rows span."""
+    X, y = make_rows(60, 400, 20)
+    X[:, 200:] = X[:, 200:] > 0
+    model = fit(make(X), y)
+    assert model.score_function_.feature_sets.sets["linear"].rows_ is not None
+    others = make(make_rows(50, 400, 10, seed=1)[0])
+    loaded = saved_and_loaded(model, tmp_path / "model.npz")
+    assert_array_equal(loaded.decision_function(others), model.decision_function(others))
+    assert len(set(model.decision_function(others))) == 50
+
+
+@pytest.mark.parametrize("n, d", [(300, 30), (60, 400)], ids=["many rows", "few rows"])
+def test_a_model_of_wide_rows(tmp_path, monkeypatch, n, d):
+    """It scores raw rows, and they have the scores of rows that are cleaned and scaled first."""
+    X, y = make_rows(n, d, n // 4)
+    X[:, 1], X[:, 2] = 5, X[:, 0]
+    X[::4, 3] = np.nan
+    X[:, 4] = 1e6 + 1e3 * X[:, 4]
+    make_plan = ranker.make_plan
+    monkeypatch.setattr(
+        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), wide=True, landmarks=0)
+    )
+    raw = X.copy()
+    model = fit(X, y)
+    assert_array_equal(X, raw)
+    function, others = model.score_function_, np.vstack([X, make_rows(50, d, 10, seed=1)[0]])
+    assert list(function.feature_sets.sets) == ["linear"] and function.feature_sets.columns is None
+    loaded = saved_and_loaded(model, tmp_path / "model.npz")
+    assert_array_equal(loaded.decision_function(others), model.decision_function(others))
+    scaled = function.preprocessor.transform(others).astype(float) @ function.coefficients[0]
+    expected = function.slope * (scaled + function.intercept) + function.offset
+    np.testing.assert_allclose(model.decision_function(others), expected, atol=1e-4 * np.abs(expected).max())
+    assert roc_auc_score(y, model.decision_function(X)) > 0.9
+
+
+@pytest.mark.parametrize("settings", [{"features": "linear"}, {"learner": PublishedRanker}])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_raw_rows_have_the_scores_of_scaled_ones(monkeypatch, settings, make):
+    X, y = mixed_rows()
+    X[:, 0] *= 1e9
+    model = fit(make(X), y, **settings)
+    others = make(np.vstack([X, mixed_rows(60)[0] + 0.3]))
+    direct = model.decision_function(others)
+    monkeypatch.setattr(type(model.score_function_.feature_sets), "are_scaled_columns", False)
+    np.testing.assert_allclose(direct, model.decision_function(others), atol=1e-5 * np.abs(direct).max())
+
+
+@pytest.mark.parametrize("factor", [1e305, 1e-20], ids=["large", "small"])
+def test_raw_rows_of_extreme_columns_or_far_off_have_finite_scores(factor):
+    X, y = make_rows()
+    for rows in (X, X * [factor, 1, 1, 1]):
+        model = fit(rows, y, features="linear")
+        far = np.vstack([rows, np.full((1, 4), 1e308), np.full((1, 4), -1e308)])
+        scores = model.decision_function(far)
+        assert np.isfinite(scores).all()
+        np.testing.assert_allclose(scores[:-2], model.decision_function(rows), rtol=1e-6)
+        assert roc_auc_score(y, scores[:-2]) > 0.7
+
+
+@pytest.mark.parametrize("most_ranked", [100, 0], ids=["ranked", "unranked"])
+def test_a_model_whose_columns_are_weighted(tmp_path, monkeypatch, most_ranked):
+    X, y = mixed_rows(1300)
+    make_plan = ranker.make_plan
+    monkeypatch.setattr(
+        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), most_ranked=most_ranked)
+    )
+    model = fit(X, y)
+    columns = model.score_function_.feature_sets.columns
+    assert np.count_nonzero(y > 0) >= 300 and columns.ranked_ == (most_ranked > 0)
+    assert np.ptp(columns.weights_) > 0.1 and np.mean(columns.weights_**2) == pytest.approx(1, abs=1e-4)
+    loaded = saved_and_loaded(model, tmp_path / "model.npz")
+    assert_array_equal(loaded.score_function_.feature_sets.columns.weights_, columns.weights_)
+    others = mixed_rows(60)[0] + 0.3
+    for rows in (X, others):
+        assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
 
 
 def test_a_model_that_the_clock_cut_short(tmp_path):
@@ -104,13 +190,14 @@ def test_scoring_in_chunks_changes_nothing(monkeypatch):
 def test_what_else_is_kept(tmp_path):
     X, y = make_rows()
     model = fit(X, np.array(["no", "yes"])[(y > 0).astype(int)])
-    csv = {"names": ["a", "b", "c", "d"], "label": "sick", "categories": {1: ["x", "y", "z"]}}
-    model.data_ = Data(np.empty((0, 4)), np.array(["no", "yes"]), **csv, first_index=1)
+    columns = [{"name": "a", "kind": "left out"}, {"name": "b", "kind": "text", "values": ["x", "y", "é"]}]
+    csv = {"columns": [*columns, {"name": "c", "kind": "number"}], "label": "sick", "position": 0}
+    model.data_ = Data(np.empty((0, 4)), np.array(["no", "yes"]), csv=csv, first_index=1)
     model.score_function_.calibrate(1.5, -0.1)
     model.save(tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
     assert loaded.data_.y.tolist() == loaded.classes_.tolist() == ["no", "yes"] and loaded.data_.X.shape == (0, 4)
-    assert {name: getattr(loaded.data_, name) for name in csv} == csv and loaded.data_.first_index == 1
+    assert loaded.data_.csv == csv and loaded.data_.first_index == 1 and loaded.data_.notes == []
     function = loaded.score_function_
     assert (function.slope, function.offset, function.is_calibrated) == (1.5, -0.1, True)
     assert loaded.get_params() == {"features": "auto", "budget": 1.0, "random_state": 0}
@@ -123,7 +210,7 @@ def test_the_file_holds_plain_arrays_and_json_only(tmp_path):
         arrays = {name: file[name] for name in file.files}
     assert all(A.dtype.kind in "fiuU" for A in arrays.values())
     about = json.loads(str(arrays["about"]))
-    assert about["format"] == models.FORMAT == 2
+    assert about["format"] == models.FORMAT == 3
     assert about["version"] == models.VERSION == exp.VERSION
 
 
@@ -152,8 +239,14 @@ def rewrite(path, change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda arrays, about: about.update(format=1), "is a model of format 1, expected 2: was it saved by another"),
-        (lambda arrays, about: about.update(format=3), "is a model of format 3, expected 2: was it saved by another"),
+        (lambda arrays, about: about.update(format=1), "is a model of format 1, expected 3: was it saved by another"),
+        (lambda arrays, about: about.update(format=4), "is a model of format 4, expected 3: was it saved by another"),
+        (
+            lambda arrays, about: about.update(csv={"columns": [], "label": None, "position": 0}),
+            "columns make 0 features",
+        ),
+        (lambda arrays, about: about.update(csv={"columns": 4 * [{"name": 1, "kind": "number"}]}), "is damaged"),
+        (lambda arrays, about: about.update(csv=[1]), "is damaged"),
         (lambda arrays, about: about.pop("format"), "is not a model file"),
         (lambda arrays, about: about.pop("classes"), "is damaged"),
         (lambda arrays, about: about.update(classes=[1]), "is damaged"),

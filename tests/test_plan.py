@@ -1,5 +1,6 @@
 """How much a fit does, by the shape of the data, and which rows it takes."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tenfold.plan import make_plan, thin
+from tenfold import lanes, plan
+from tenfold.columns import Columns
+from tenfold.features import LinearFeatures, Versions
+from tenfold.plan import PRICES, Shape, costs, make_plan, quantities, thin
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -36,20 +40,39 @@ def test_thinned_rows(n_pos, n_neg, size, seed):
 
 # --- the plan --------------------------------------------------------------------------------------------------------
 
-SHAPES = st.tuples(st.integers(2, 10**7), st.floats(0, 1), st.integers(1, 10**5), st.floats(1e-4, 1), st.booleans())
-USUAL = {"n_train": 10**6, "n_pos": 10**3, "n_columns": 100, "cells_per_row": 100}
+USUAL = {"n_rows": 10**6, "n_pos": 10**3, "n_columns": 100, "n_many": 100, "cells_per_row": 100.0}
+SMALLEST = plan.LEAST_BUDGET / 16
+FREE = dict.fromkeys(PRICES, 0.0)  # a price list by which cost never binds
 
 
-def plan_of(n_train, share, n_columns, density, sparse, **budget):
-    n_pos = min(max(int(share * n_train), 1), n_train - 1)
-    return make_plan(n_train, n_pos, n_columns, max(density * n_columns, 0.01), sparse, **budget)
+@st.composite
+def shapes(draw):
+    n_rows, n_columns, sparse = draw(st.integers(2, 10**7)), draw(st.integers(1, 10**5)), draw(st.booleans())
+    n_pos = draw(st.integers(1, n_rows - 1))
+    n_many = 0 if sparse else draw(st.integers(0, n_columns))
+    cells = draw(st.floats(1, n_columns)) if sparse else float(n_columns)
+    return Shape(n_rows, n_pos, n_columns, n_many, cells, sparse)
 
 
-def check_plan(plan, n_train, budget=1.0):
-    assert 1 <= plan.landmarks <= plan.sample <= plan.rows <= n_train
-    assert plan.visits >= 1
-    assert all(isinstance(n, int) for n in (plan.rows, plan.sample, plan.landmarks, plan.visits))
-    assert plan.sample * plan.landmarks * 4 < 2**30 * max(budget, 1)  # bytes of features
+BUDGETS = st.floats(1e-4, 1e3)
+PRICE_LISTS = st.fixed_dictionaries({name: st.floats(0, 1e-3) for name in PRICES}) | st.sampled_from([PRICES, FREE])
+
+
+@pytest.fixture
+def free(monkeypatch):
+    monkeypatch.setattr(plan, "PRICES", FREE)
+
+
+def check_plan(made, shape, budget=1.0):
+    assert 1 <= made.rows <= shape.n_rows
+    assert 0 <= made.landmarks <= made.sample <= made.rows
+    assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
+    counts = (made.rows, made.sample, made.landmarks, made.visits, made.block, made.folds, made.most_ranked)
+    assert all(type(n) is int for n in counts)
+    assert all(type(flag) is bool for flag in (made.small, made.weighted, made.wide))
+    assert made.rows >= min(shape.n_rows, 200)  # however many cells, it is not nothing
+    assert made.sample * made.landmarks * 4 < 2**30 * max(budget, 1)  # bytes of features
+    assert made.landmarks == 0 or not (shape.sparse or made.wide)
 
 
 def check_growth(plans, grows=(), falls=()):
@@ -60,79 +83,172 @@ def check_growth(plans, grows=(), falls=()):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(SHAPES, SHAPES)
-def test_a_plan_follows_from_the_shape_alone_and_fits_it(shape, other):
-    plan = plan_of(*shape)
-    check_plan(plan, shape[0])
-    check_plan(plan_of(*other), other[0])
-    assert plan_of(*shape) == plan == plan_of(*shape, budget=1.0)
-    assert plan.block == (128 if shape[-1] else 32)
+@given(shapes(), shapes(), BUDGETS, PRICE_LISTS)
+def test_a_plan_follows_from_the_shape_and_the_budget_alone_and_fits_them(shape, other, budget, prices):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "PRICES", prices)
+        made = make_plan(shape, budget)
+        check_plan(made, shape, budget)
+        check_plan(make_plan(other), other)
+        assert make_plan(shape, budget) == made
+        assert make_plan(shape) == make_plan(shape, 1.0)
+        assert made.block == (128 if shape.sparse else 32)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(shapes(), BUDGETS, PRICE_LISTS)
+def test_a_plan_costs_no_more_than_it_may_or_it_is_the_smallest(shape, budget, prices):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "PRICES", prices)
+        made = make_plan(shape, budget)
+        seconds = costs(shape, made)
+        assert seconds.keys() == prices.keys()
+        assert all(np.isfinite(s) and s >= 0 for s in seconds.values())
+        assert sum(seconds.values()) <= plan.TARGET * budget or made == plan._scaled_plan(shape, SMALLEST)
 
 
 @pytest.mark.parametrize(
     "shape",
     [
-        (2, 1, 1, 1),
-        (2, 1, 10**5, 10**5),
-        (10**7, 10**6, 30, 30),
-        (10**7, 1, 30, 30),
-        (1000, 100, 10**5, 10**5),
-        (500_000, 5_000, 300, 11.6),
-        (10**5, 10, 10**5, 0.5),
+        Shape(2, 1, 1, 1, 1.0),
+        Shape(2, 1, 10**5, 10**5, 1e5),
+        Shape(10**7, 10**6, 30, 30, 30.0),
+        Shape(10**7, 1, 30, 0, 30.0),
+        Shape(1000, 100, 10**5, 10**5, 1e5),
+        Shape(500_000, 5_000, 3_000, 0, 11.6, True),
+        Shape(10**5, 10, 10**5, 0, 1.0, True),
     ],
 )
-def test_plans_for_extreme_shapes(shape):
-    plan = make_plan(*shape)
-    check_plan(plan, shape[0])
-    assert plan.rows * min(shape[3], 1000) <= 10**8  # however many rows, there is an end to what is learned from
-    assert plan.rows >= min(shape[0], 100)  # and however many cells, it is not nothing
+def test_plans_for_extreme_shapes(shape, free):
+    made = make_plan(shape)
+    check_plan(made, shape)
+    assert made.rows * min(shape.cells_per_row, 1000) <= 10**8  # there is an end to what is learned from
 
 
 @pytest.mark.parametrize(
-    "vary, grows, falls",
+    "vary, others, grows, falls",
     [
-        ("n_train", ["rows", "sample"], ["small"]),
-        ("n_pos", ["rows"], []),
-        ("n_columns", ["quick"], []),
-        ("cells_per_row", [], ["rows", "sample"]),
+        ("n_rows", {}, ["rows", "sample"], ["small"]),
+        ("n_pos", {}, ["rows", "weighted"], ["folds"]),
+        ("n_columns", {"n_rows": 20_000, "n_pos": 100}, ["wide"], ["landmarks", "folds"]),
+        ("cells_per_row", {"n_pos": 10_000}, [], ["rows"]),
     ],
 )
-def test_plans_grow_and_shrink_with_the_data(vary, grows, falls):
-    usual = {**USUAL, "n_train": 10**4} if vary == "n_columns" else USUAL  # quick is judged by the work with landmarks
-    values = [int(10**k) for k in np.linspace(0.4, 6, 40)]
-    check_growth([make_plan(**{**usual, vary: value}) for value in values], grows, falls)
+def test_plans_grow_and_shrink_with_the_data(vary, others, grows, falls, free):
+    values = [int(10**k) for k in np.linspace(0.4, 5.6, 40)]
+    plans = [make_plan(Shape(**{**USUAL, **others, vary: value})) for value in values]
+    check_growth(plans, grows, falls)
+    assert all(getattr(plans[0], name) != getattr(plans[-1], name) for name in [*grows, *falls])
 
 
-def test_many_rows_to_score_leave_time_for_fewer_landmarks():
-    plans = [make_plan(**{**USUAL, "n_train": int(10**k)}) for k in np.linspace(3.5, 7, 40)]
+def test_many_rows_to_score_leave_time_for_fewer_landmarks(free):
+    plans = [make_plan(Shape(**{**USUAL, "n_rows": int(10**k)})) for k in np.linspace(3.5, 7, 40)]
     check_growth(plans, falls=["landmarks"])
-    assert plans[0].landmarks == 1000 and plans[-1].landmarks == 100
+    assert plans[0].landmarks == 900 and plans[-1].landmarks == 0
+
+
+def test_columns_are_weighted_where_both_classes_have_many_rows(free):
+    for n_pos in (1, 299, 300, 700, 701, 999):
+        assert make_plan(Shape(1000, n_pos, 5, 5, 5.0)).weighted == (300 <= n_pos <= 700)
+
+
+def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
+    for n_rows, n_columns, wide in (
+        (10**6, 1000, False),
+        (10**4, 1200, False),
+        (10_001, 1200, True),
+        (60, 10**5, False),
+    ):
+        shape = Shape(n_rows, n_rows // 3, n_columns, n_columns, float(n_columns))
+        assert make_plan(shape).wide == wide
+        assert not make_plan(replace(shape, sparse=True, n_many=0)).wide
+        if wide:
+            assert make_plan(shape).landmarks == 0 and make_plan(shape).visits == make_plan(shape).rows
 
 
 # --- the budget ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("small", [False, True])
-def test_a_larger_budget_is_spent_on_more_of_everything(small):
-    usual = {**USUAL, "n_train": 2000, "n_pos": 400} if small else {**USUAL, "n_train": 10**5, "n_pos": 10**4}
-    plans = [make_plan(**usual, budget=budget) for budget in np.geomspace(0.01, 100, 40)]
+def test_a_larger_budget_is_spent_on_more_of_everything(small, free):
+    usual = {**USUAL, "n_rows": 2000, "n_pos": 400} if small else {**USUAL, "n_rows": 10**5, "n_pos": 10**4}
+    plans = [make_plan(Shape(**usual), budget) for budget in np.geomspace(0.02, 200, 40)]
     check_growth(plans, grows=["rows", "sample", "landmarks", "visits"])
-    assert plans[0].visits < plans[-1].visits / 99 and plans[0].rows < plans[-1].rows
-    assert len({(plan.folds, plan.small, plan.block) for plan in plans}) == 1
+    assert plans[0].visits < plans[-1].visits / 90 and plans[0].rows < plans[-1].rows
+    assert len({(made.folds, made.small, made.block, made.weighted) for made in plans}) == 1
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(SHAPES, st.floats(0.01, 100))
-def test_any_budget_has_a_plan(shape, budget):
-    plan = plan_of(*shape, budget=budget)
-    check_plan(plan, shape[0], budget)
-    assert plan.rows >= min(shape[0], 100)
+@given(shapes(), BUDGETS, BUDGETS)
+def test_more_budget_never_means_less_where_cost_does_not_bind(shape, budget, other):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "PRICES", FREE)
+        check_growth(
+            [make_plan(shape, b) for b in sorted((budget, other))], grows=["rows", "sample", "landmarks", "visits"]
+        )
 
 
-def test_four_times_the_budget_is_about_four_times_the_work():
+def test_four_times_the_budget_is_about_four_times_the_work(free):
     """Of a set of features: its rows times landmarks, and the rows visited times landmarks."""
-    for shape in ((10**5, 10**4, 30, 30), (10**6, 10**5, 100, 100), (20_000, 2000, 10, 10)):
-        once, more = make_plan(*shape), make_plan(*shape, budget=4.0)
+    for n_rows, n_pos, d in ((10**5, 10**4, 30), (300_000, 30_000, 100), (20_000, 2000, 10)):
+        shape = Shape(n_rows, n_pos, d, d, float(d))
+        once, more = make_plan(shape), make_plan(shape, 4.0)
         for count in ("sample", "visits"):
             ratio = getattr(more, count) * more.landmarks / (getattr(once, count) * once.landmarks)
             assert 2 < ratio < 8.5
+
+
+def test_where_cost_binds_less_is_done_and_nearly_all_of_the_target_is_spent(monkeypatch):
+    monkeypatch.setattr(plan, "PRICES", {**FREE, "products": 1e-8})
+    shape = Shape(10**5, 10**4, 30, 30, 30.0)
+    made, most = make_plan(shape), plan._scaled_plan(shape, 1.0)
+    assert made.visits < most.visits and made.rows < most.rows and made.landmarks < most.landmarks
+    assert 0.95 * plan.TARGET < sum(costs(shape, made).values()) <= plan.TARGET
+
+
+# --- what it costs ---------------------------------------------------------------------------------------------------
+
+
+def test_costs_are_quantities_times_prices(monkeypatch):
+    shape = Shape(5000, 400, 20, 10, 20.0)
+    made = make_plan(shape)
+    amounts = quantities(shape, made)
+    assert amounts.keys() == PRICES.keys()
+    prices = {name: float(i) for i, name in enumerate(PRICES)}
+    monkeypatch.setattr(plan, "PRICES", prices)
+    assert costs(shape, made) == {name: prices[name] * amounts[name] for name in prices}
+
+
+def test_there_are_as_many_step_sizes_as_lanes_have():
+    assert plan.STEP_SIZES == len(lanes.STEP_SIZES)
+
+
+@pytest.mark.parametrize("n_pos", [20, 200])
+@pytest.mark.parametrize("n, n_many, n_two", [(400, 7, 3), (400, 200, 0), (60, 30, 100), (400, 0, 5), (80, 1100, 9)])
+def test_cells_of_curves_and_products_of_rows_are_as_many_as_features_have(n, n_many, n_two, n_pos):
+    rng = np.random.RandomState(0)
+    Z = np.column_stack([rng.rand(n, n_many), rng.rand(n, n_two) < 0.4]).astype(np.float32)
+    d = n_many + n_two
+    shape = Shape(n, n_pos, d, n_many, float(d))
+    made = replace(make_plan(shape), rows=n)
+    columns = Columns(made.most_ranked).fit(Z, n_pos)
+    curves, amounts = columns.curves(Z).shape[1], quantities(shape, made)
+    assert amounts["cells of curves"] == pytest.approx((n + n / 9) * curves)
+    features = LinearFeatures("standard", "curves")
+    F = features.fit(Versions(columns, Z)).transform(Versions(columns, Z))
+    in_row_space = features.rows_ is not None
+    assert amounts["products of rows"] == in_row_space * n**2 * (d + curves)
+    assert F.shape == (n, n if in_row_space else d + curves)
+
+
+def nothing_of(shape):
+    return {name for name, amount in quantities(shape, make_plan(shape)).items() if not amount}
+
+
+def test_what_is_not_done_costs_nothing():
+    none = nothing_of(Shape(10**4, 500, 3000, 0, 9.0, True))
+    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", "weights of columns"} <= none
+    assert "sparse steps" not in none
+    none = nothing_of(Shape(2000, 500, 9, 0, 9.0))
+    assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps"} <= none
+    assert not {"Euclidean distances", "steps", "weights of columns", "solved"} & none

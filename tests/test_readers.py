@@ -132,7 +132,7 @@ def test_every_reader_offers_what_is_asked_of_it():
     assert all(ending.startswith(".") and ending == ending.lower() for ending in endings)
     assert readers.DEFAULT in readers.READERS
     for reader in readers.READERS:
-        assert callable(reader.load)
+        assert callable(reader.load) and isinstance(reader.OPTIONS, tuple)
         assert hasattr(reader, "stream") == hasattr(reader, "STREAMED")
 
 
@@ -157,12 +157,13 @@ def semicolons(monkeypatch):
         with open_text(path) as file:
             return parse(file.read().decode())
 
-    def stream(paths, label):
+    def stream(paths, wanted):
         lines = [line for path in paths for line in path.read_text().split()]
         for i, line in enumerate(lines):
             yield parse(line), (i + 1) / len(lines)
 
-    reader = SimpleNamespace(ENDINGS=(".dat",), STREAMED=((".dat",), (".dat", ".dat")), load=load, stream=stream)
+    reader = SimpleNamespace(ENDINGS=(".dat",), OPTIONS=("label",), load=load, stream=stream)
+    reader.STREAMED = ((".dat",), (".dat", ".dat"))
     monkeypatch.setattr(readers, "READERS", (*readers.READERS, reader))
     return reader
 

@@ -14,7 +14,7 @@ DEFAULT = matlab  # for files whose ending is none of these
 
 
 def load(path, **wanted):
-    """Read a file by its ending: .csv, .npz, LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2), else MATLAB.
+    """Read a file by its ending: .csv or .tsv, .npz, LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2), else MATLAB.
 
     The keyword arguments are those of `Wanted`: which variables, which label column.
 
@@ -29,7 +29,7 @@ def load(path, **wanted):
     ((2, 2), ['no', 'yes'])
     """
     path, wanted = Path(path), Wanted(**wanted)
-    reader = next((reader for reader in READERS if ending(path) in reader.ENDINGS), DEFAULT)
+    reader = _reader_of(path)
     try:
         check_file(path)
         with no_warnings(), no_garbage():
@@ -40,11 +40,26 @@ def load(path, **wanted):
     return data
 
 
-def stream(paths, label=None):
+def _reader_of(path):
+    return next((reader for reader in READERS if ending(path) in reader.ENDINGS), DEFAULT)
+
+
+def check_given(paths, given):
+    """Refuse options, by their names, that have no effect on any of these files."""
+    paths = [Path(path) for path in paths]
+    effective = {option for path in paths for option in _reader_of(path).OPTIONS}
+    for option in given:
+        if option not in effective:
+            found = " and ".join(map(str, paths)) or "the embedded sample"
+            options = ", ".join(f"--{name}" for name in sorted(effective)) or "none such"
+            raise InputError(f"--{option} has no effect on {found}, expected {options}")
+
+
+def stream(paths, **wanted):
     """Yield the rows of files that need not fit into memory, a `Data` of some at a time, and the share read so far.
 
     The files are a .npy pair, features and labels, or one of CSV or LIBSVM text. Of columns and categories, there are
-    those of the first `Data`.
+    those of the first `Data`. The keyword arguments are those of `Wanted`.
     """
     paths = [Path(path) for path in paths]
     endings = tuple(ending(path) for path in paths)
@@ -56,7 +71,7 @@ def stream(paths, label=None):
     try:
         for path in paths:
             check_file(path)
-        for data, share in reader.stream(paths, label):
+        for data, share in reader.stream(paths, Wanted(**wanted)):
             check(paths[0], data, like)
             like = like or data
             yield data, share

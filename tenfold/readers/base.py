@@ -3,9 +3,10 @@
 A reader is a module of this folder, for one format. It offers
 
 - ``ENDINGS``: the endings of the files that it reads, in lower case;
+- ``OPTIONS``: the options of the command that have an effect on them;
 - ``load(path, wanted)``: a `Data` with the arrays that ``wanted``, a `Wanted`, asks for;
 - if files need not fit into memory, ``STREAMED``, the endings of the files that make up a stream, and
-  ``stream(paths, label)``, which yields a `Data` of some rows at a time and the share of the files read so far.
+  ``stream(paths, wanted)``, which yields a `Data` of some rows at a time and the share of the files read so far.
 
 A new format is one new module and its name in ``READERS`` (``__init__.py``). Readers refuse a file by `InputError`, one
 line that says what was found and what was expected, or by `OSError`; what they return is checked by ``checks.py``.
@@ -32,22 +33,20 @@ class Data:
     """Rows and labels as they stand in a file, and what another file must share with it.
 
     ``y`` is None in a file without labels; ``cost`` (rows x 2) is what missing each row and what a false alarm on it
-    costs, if the file says so. ``names`` are the features' names in the header of a CSV file, if it has one, and
-    ``label`` that of the label; ``categories`` maps its text columns to their values. ``first_index`` is where a LIBSVM
-    file begins to count its features.
+    costs, if the file says so. ``csv`` describes the columns of a CSV file, in a way that JSON can hold;
+    ``first_index`` is where a LIBSVM file begins to count its features. ``notes`` are lines to say about the file.
     """
 
     X: "np.ndarray | sp.csr_array"
     y: "np.ndarray | None" = None
     cost: "np.ndarray | None" = None
-    names: "list | None" = None
-    label: "str | None" = None
-    categories: dict = field(default_factory=dict)
+    csv: "dict | None" = None
     first_index: "int | None" = None
+    notes: list = field(default_factory=list)
 
     def without_rows(self, classes):
         """What other files must share with this one, and the two classes for labels."""
-        return replace(self, X=self.X[:0], y=classes, cost=None)
+        return replace(self, X=self.X[:0], y=classes, cost=None, notes=[])
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ class Wanted:
     """What to look for in a file.
 
     ``x_names``, ``y_names`` and ``cost_names`` are names of variables, of which the first found is taken; ``label``
-    names the label column of a CSV file. ``like`` is the `Data` that this file's columns must match. Unless
+    names the label column of a CSV file, ``sep`` is what separates its cells, and ``encoding`` how its text is stored;
+    they are found if they are None. ``like`` is the `Data` that this file's columns must match. Unless
     ``labelled``, the file may be without labels, as it may always be without costs.
     """
 
@@ -63,6 +63,8 @@ class Wanted:
     y_names: tuple = ("y_tr",)
     cost_names: tuple = ()
     label: "str | None" = None
+    sep: "str | None" = None
+    encoding: "str | None" = None
     like: "Data | None" = None
     labelled: bool = True
 

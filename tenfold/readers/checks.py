@@ -10,11 +10,12 @@ from preprocess import InputError, as_float
 from tenfold.readers.base import allow, is_missing, size
 
 ROW_BYTES, COLUMN_BYTES = 100, 500  # of memory that a row or a column costs beside its cells
+BLOCK = 512, 512  # rows and columns that are turned from column order into row order at a time
 
 
 def check(path, data, like):
     """Bring X to row order, dense or CSR, and y to one dimension, and refuse what cannot be learned from."""
-    X = native(data.X)
+    X = data.X
     if X.dtype.kind not in "buif":
         found = {"c": "complex numbers", "U": "text", "S": "text"}.get(
             X.dtype.kind, "a struct, a cell array or objects"
@@ -34,12 +35,12 @@ def check(path, data, like):
     if like is not None and X.shape[1] != like.X.shape[1]:
         raise InputError(f"{path} has {X.shape[1]} features, expected {like.X.shape[1]} as in the training file")
     if sp.issparse(X):
-        X = sp.csr_array(X)
+        X = sp.csr_array(native(X))
         X.eliminate_zeros()
     if like is not None and sp.issparse(X) != sp.issparse(like.X):
         allow(path, math.prod(X.shape) * X.dtype.itemsize, "x, which is dense in the training file,")
         X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))
-    data.X = X if sp.issparse(X) else np.ascontiguousarray(X)
+    data.X = X if sp.issparse(X) else native(X) if X.flags.c_contiguous else in_rows(X)
 
 
 def _check_labels(path, y, X):
@@ -80,6 +81,17 @@ def _check_cost(path, cost, X):
 def native(A):
     """The array in this machine's byte order."""
     return A.astype(A.dtype.newbyteorder("="), copy=False)
+
+
+def in_rows(A):
+    """A copy of a dense array in row order and this machine's byte order, made by blocks that fit into a cache."""
+    copy = np.empty(A.shape, A.dtype.newbyteorder("="))
+    n_rows, n_columns = BLOCK
+    for i in range(0, A.shape[0], n_rows):
+        for j in range(0, A.shape[1], n_columns):
+            block = slice(i, i + n_rows), slice(j, j + n_columns)
+            copy[block] = A[block]
+    return copy
 
 
 def check_indices(rows, pointers, shape):

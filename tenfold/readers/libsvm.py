@@ -11,6 +11,7 @@ from tenfold.readers.text import lines_of, open_text
 
 ENDINGS = (".svm", ".libsvm", ".txt")
 STREAMED = tuple((ending,) for ending in ENDINGS)
+OPTIONS = ()
 
 
 def load(path, wanted):
@@ -38,7 +39,7 @@ def _parse(path, file, like):
     return Data(X[:, first:], y, first_index=first)
 
 
-def stream(paths, label):
+def stream(paths, wanted):
     (path,) = paths
     like = None
     for lines, share in lines_of(path):

@@ -11,11 +11,24 @@ from scipy.io import loadmat
 from preprocess import InputError
 from tenfold.readers import hdf5
 from tenfold.readers.base import TEXT_BYTES, Data, allow, reason, size
-from tenfold.readers.checks import check_indices
+from tenfold.readers.checks import check_indices, in_rows
 
 ENDINGS = (".mat",)
+OPTIONS = ("x-name", "y-name", "cost-name")
 
 MOST_VARIABLES = 10_000
+STORED = {  # by an array's class and the type of its numbers, where MATLAB has not chosen a smaller type
+    (6, 9): "f8",
+    (7, 7): "f4",
+    (8, 1): "i1",
+    (9, 2): "u1",
+    (10, 3): "i2",
+    (11, 4): "u2",
+    (12, 5): "i4",
+    (13, 6): "u4",
+    (14, 12): "i8",
+    (15, 13): "u8",
+}
 
 
 def load(path, wanted):
@@ -69,7 +82,10 @@ class MatVariable:
 
     SciPy trusts what it reads to the point of crashing the interpreter, so it sees nothing of the other variables, and
     of this one only what has been found in order. ``kind`` is the NumPy kind of the array, ``next`` where it ends.
+    ``stored`` says how NumPy can map the array, if it is dense and needs no conversion; then SciPy does not see it.
     """
+
+    stored = None
 
     def __init__(self, head, body, start):
         self.head, self.body, self.start, self.at = head, body, start, 0
@@ -96,6 +112,8 @@ class MatVariable:
         if self.kind in "cO":  # complex numbers and objects are refused, whatever they are
             return np.empty((), complex if self.kind == "c" else object)
         self.check(path)
+        if self.stored:
+            return in_rows(np.memmap(path, mode="r", order="F", **self.stored))
         return loadmat(self, appendmat=False, variable_names=[self.name])[self.name]
 
 
@@ -195,11 +213,14 @@ class MatVariable5(MatVariable):
             check_indices(*(np.frombuffer(content, f"{self.order}u4") for content in contents), self.shape)
             return
         is_text = self.kind == "U"
-        type_, _, n_bytes = self._step(self.TEXTS if is_text else self.NUMBERS)
+        type_, at, n_bytes = self._step(self.TEXTS if is_text else self.NUMBERS)
         allow(path, n_bytes * (TEXT_BYTES if is_text else 1), self.name)
         expected, found = math.prod(self.shape), n_bytes if is_text else n_bytes // self.WIDTHS[type_]
         if found < expected or (found > expected and not is_text):
             raise ValueError(f"{self.name} is {size(self)} but has {n_bytes} bytes of type {type_}")
+        type_ = STORED.get((self.form, type_))
+        if type_ and expected and len(self.shape) == 2 and not self.packed_size:
+            self.stored = {"dtype": self.order + type_, "offset": at, "shape": self.shape}
 
     def _unpack(self):
         unpack, unpacked = zlib.decompressobj().decompress, io.BytesIO()

@@ -12,6 +12,7 @@ from tenfold.readers.text import rows_at_a_time
 
 ENDINGS = (".npz",)
 STREAMED = ((".npy", ".npy"),)
+OPTIONS = ("x-name", "y-name", "cost-name")
 
 
 def load(path, wanted):
@@ -44,7 +45,7 @@ def _from_npz(path, file, name):
         return npy.read_array(array)
 
 
-def stream(paths, label):
+def stream(paths, wanted):
     x_path, y_path = paths
     X, y = _map_npy(x_path), _map_npy(y_path)
     if X.ndim != 2 or X.size == 0 or y.size != len(X):

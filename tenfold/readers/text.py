@@ -37,6 +37,38 @@ def open_text(path):
     return text
 
 
+def open_unpacked(path):
+    """The bytes of a text file as they are stored, and as they are once unpacked, which is done on the way."""
+    raw = path.open("rb")
+    opener = OPENERS.get(path.suffix.lower())
+    return raw, opener(raw) if opener else raw
+
+
+class ShortLines(io.BufferedIOBase):
+    """The bytes of the last of some files, which it closes; a line so long that it would fill the memory is refused."""
+
+    def __init__(self, path, *files):
+        self.path, self.files, self.since = path, files, 0
+
+    def readable(self):
+        return True
+
+    def read(self, n=-1):
+        piece = self.files[-1].read(n)
+        last = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        self.since = len(piece) - last - 1 if last >= 0 else self.since + len(piece)
+        if self.since >= LONGEST_LINE:
+            raise InputError(f"{self.path} has a line of {LONGEST_LINE} bytes or more, expected shorter rows")
+        return piece
+
+    read1 = read
+
+    def close(self):
+        for file in self.files:
+            file.close()
+        super().close()
+
+
 def rows_at_a_time(n_columns):
     return max(STREAMED_CELLS // n_columns, 1000)
 

@@ -1,0 +1,207 @@
+"""The columns of a CSV file: cells of text become numbers, days, or columns of 0 and 1, or are left out.
+
+A column is described by a dict that JSON can hold: its ``name`` (None without a header), its ``kind``, number, date,
+text or left out, and what else another file needs to be read alike.
+"""
+
+import re
+
+import numpy as np
+import scipy.sparse as sp
+
+from preprocess import InputError, listing
+from tenfold.readers.base import MISSING
+
+EMPTY = MISSING | {"none", "-", "#n/a", "<na>"}  # cells, beside labels, that count as missing
+NA_VALUES = sorted({form(word) for word in EMPTY for form in (str, str.upper, str.capitalize)} | {"NaN"})
+FEW = 0.02  # share of cells of a column of numbers or dates that may be something else
+MANY, HALF = 50, 0.5  # values of text, and their share of the rows, above which it is a name or free text
+INDEX_NAMES = {"", "unnamed: 0", "index", "id", "#"}
+WORDS = {"true": 1.0, "false": 0.0, "inf": np.inf, "infinity": np.inf}
+STARTS = frozenset("+-.,0123456789$€£¥")  # of all other numbers
+AROUND = re.compile(r"^[$€£¥]\s*|(?<=^[+-])\s*[$€£¥]\s*|\s*[%$€£¥]$")
+GROUPS = {
+    mark: re.compile(rf"[+-]?\d{{1,3}}([{group} '\u00a0\u202f]\d{{3}})+({re.escape(mark)}\d*)?")
+    for mark, group in (".,", ",.")
+}
+TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?\S*\s*(?:([apAP])\.?[mM])?")
+DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}([ T]{TIME.pattern}.*)?")
+DATE_FORMATS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y"]
+
+
+def is_empty(cell):
+    """Whether a cell of a feature stands for a missing value."""
+    return cell.lower() in EMPTY
+
+
+def to_number(cell, decimal="."):
+    """The number that a cell means, such as 1,234 or 12 % or $5 or True, or None if it is none."""
+    if cell[:1] not in STARTS:
+        return WORDS.get(cell.lower())
+    cell = AROUND.sub("", cell)
+    if GROUPS[decimal].fullmatch(cell):
+        cell = "".join(c for c in cell if c.isdigit() or c in "+-" or c == decimal)
+    try:
+        return None if "_" in cell else float(cell.replace(decimal, "."))
+    except ValueError:
+        return None
+
+
+class TextCells:
+    """A column of text: ``values``, and for each row the position of its value among them, -1 where it is missing."""
+
+    def __init__(self, codes, values):
+        self.codes, self.values = codes.astype(np.intp), values
+        self.counts = np.bincount(self.codes[self.codes >= 0], minlength=len(values))
+        self.filled = max(self.counts.sum(), 1)
+
+    def look_up(self, of_value):
+        """What each row has, given what each value has; NaN where it is missing."""
+        return np.append(np.asarray(of_value, float), np.nan)[self.codes]
+
+    def numbers(self, decimal):
+        """The number of each value, NaN where it is none."""
+        return np.array([np.nan if (n := to_number(value, decimal)) is None else n for value in self.values], float)
+
+    def share_of(self, is_so):
+        """The share of filled cells whose value is so."""
+        return self.counts[is_so].sum() / self.filled
+
+
+def to_days(values, format_):
+    """The day since 1970 of each value, with a part of a day for the time, NaN where it is no date."""
+    import pandas as pd
+
+    pairs = [value.replace("T", " ", 1).partition(" ")[::2] for value in values]
+    dates = list(dict.fromkeys(date for date, _ in pairs))
+    parsed = pd.to_datetime(pd.Series(dates, dtype=object), format=format_, errors="coerce").to_numpy("datetime64[D]")
+    day = dict(zip(dates, np.where(np.isnat(parsed), np.nan, parsed.astype(np.int64)).tolist()))
+    return np.array([day[date] + (_part_of_day(time) if time else 0) for date, time in pairs], float)
+
+
+def _part_of_day(time):
+    if not (found := TIME.match(time)):
+        return np.nan
+    hour, minute, second, half = found.groups()
+    hour = int(hour) % 12 + 12 * (half.lower() == "p") if half else int(hour)
+    return hour / 24 + int(minute) / 1440 + int(second or 0) / 86_400
+
+
+def describe(path, name, where, cells, decimal, notes):
+    """What is in a column of the training file; ``where`` is what it is called in a note, if there is one to make."""
+    if not isinstance(cells, TextCells):
+        return {"name": name, "kind": "number"}
+    numbers = ~np.isnan(cells.numbers(decimal))
+    if cells.share_of(~numbers) < FEW:
+        _note_strange(path, where, cells, ~numbers, "numbers", notes)
+        return {"name": name, "kind": "number"}
+    format_ = _find_date_format(cells)
+    days = to_days(cells.values, format_) if format_ else np.full(len(cells.values), np.nan)
+    if cells.share_of(np.isnan(days)) < FEW:
+        _note_strange(path, where, cells, np.isnan(days), "dates", notes)
+        origin = float(np.floor(np.nanmin(days)))
+        first = np.datetime64(int(origin), "D")
+        notes.append(f"{path}: {where} holds dates ({format_}); it becomes days since {first}, weekday and month")
+        return {"name": name, "kind": "date", "format": format_, "origin": origin}
+    if len(cells.values) > MANY and len(cells.values) > HALF * len(cells.codes):
+        notes.append(f"{path}: {where} is left out: {len(cells.values)} values of text in {len(cells.codes)} rows")
+        return {"name": name, "kind": "left out"}
+    notes.append(f"{path}: {where} holds text; it becomes {len(cells.values)} columns of 0 and 1")
+    return {"name": name, "kind": "text", "values": sorted(cells.values)}
+
+
+def _check_strange(path, where, cells, strange, what, notes):
+    """Refuse a column that is not what it is in the training file, but for a few cells."""
+    if cells.share_of(strange) >= FEW:
+        raise InputError(f"{path}: {where} holds text, expected {what} as in the training file")
+    _note_strange(path, where, cells, strange, what, notes)
+
+
+def _note_strange(path, where, cells, strange, what, notes):
+    if n := int(cells.counts[strange].sum()):
+        found = listing([value for value, is_so in zip(cells.values, strange) if is_so], most=3)
+        notes.append(f"{path}: {where} holds {what} but for {n} cells ({found}), which count as missing")
+
+
+def _find_date_format(cells):
+    """The format by which most of the first values are dates, or None if they do not look like dates."""
+    if not cells.values or cells.share_of(np.array([not DATE.fullmatch(value) for value in cells.values])) >= FEW:
+        return None
+    some = [value for value in cells.values if DATE.fullmatch(value)][:1000]
+    return min(DATE_FORMATS, key=lambda format_: np.isnan(to_days(some, format_)).sum())
+
+
+def check_csv(csv, n_features):
+    """Refuse descriptions of columns, as a model file holds them, that do not make so many features."""
+    widths = {
+        "number": lambda _: 1,
+        "date": _date_width,
+        "text": lambda column: len(column["values"]),
+        "left out": lambda _: 0,
+    }
+    found = sum(widths[column["kind"]](column) for column in csv["columns"])
+    names = [column["name"] for column in csv["columns"]] + [csv["label"]]
+    values = [value for column in csv["columns"] for value in column.get("values", [])]
+    if found != n_features or not isinstance(csv["position"], (int, type(None))):
+        raise ValueError(f"its columns make {found} features, expected {n_features}")
+    if not all(isinstance(text, str) for text in values + [name for name in names if name is not None]):
+        raise ValueError("its columns have names or values that are no text")
+
+
+def _date_width(column):
+    if column["format"] not in DATE_FORMATS or not np.isfinite(column["origin"]):
+        raise ValueError(f"its dates are written as {column['format']}")
+    return 3
+
+
+def is_index(name, cells, n_rows):
+    """Whether a column only counts the rows."""
+    if name is None or name.lower() not in INDEX_NAMES or isinstance(cells, TextCells) or n_rows < 2:
+        return False
+    return cells[0] in (0, 1) and np.array_equal(cells, np.arange(n_rows) + cells[0])
+
+
+def convert(path, column, where, cells, decimal, notes):
+    """The part of X that a column becomes: rows x columns of numbers, or `TextCells` among the column's values."""
+    kind = column["kind"]
+    if kind == "number":
+        if not isinstance(cells, TextCells):
+            return cells[:, None]
+        numbers = cells.numbers(decimal)
+        _check_strange(path, where, cells, np.isnan(numbers), "numbers", notes)
+        return cells.look_up(numbers)[:, None]
+    if kind == "date":
+        days = to_days(cells.values, column["format"])
+        _check_strange(path, where, cells, np.isnan(days), "dates", notes)
+        month = np.full(len(days), np.nan)
+        month[~np.isnan(days)] = (
+            days[~np.isnan(days)].astype("datetime64[D]").astype("datetime64[M]").astype(int) % 12 + 1
+        )
+        weekday = np.floor(days + 3) % 7  # 1970 began on a Thursday
+        return np.column_stack([cells.look_up(part) for part in (days - column["origin"], weekday, month)])
+    position = {value: j for j, value in enumerate(column["values"])}
+    codes = np.array([position.get(value, -1) for value in cells.values] + [-1])[cells.codes]
+    return TextCells(codes, column["values"])
+
+
+def assemble(parts, n_rows):
+    """X of parts side by side; sparse, if there is text in it and most of it is zero."""
+    widths = [len(part.values) if isinstance(part, TextCells) else part.shape[1] for part in parts]
+    filled = sum((p.codes >= 0).sum() if isinstance(p, TextCells) else np.count_nonzero(p) for p in parts)
+    has_text = any(isinstance(part, TextCells) for part in parts)
+    if has_text and filled <= n_rows * sum(widths) / 10:
+        return sp.hstack([_indicators(p) if isinstance(p, TextCells) else sp.csr_array(p) for p in parts], format="csr")
+    X = np.zeros((n_rows, sum(widths)))
+    for part, end, width in zip(parts, np.cumsum(widths), widths):
+        if isinstance(part, TextCells):
+            rows = np.flatnonzero(part.codes >= 0)
+            X[rows, end - width + part.codes[rows]] = 1
+        else:
+            X[:, end - width : end] = part
+    return X
+
+
+def _indicators(cells):
+    """One sparse 0/1 column for each value; a cell that is none of them is zero in all."""
+    i = np.flatnonzero(cells.codes >= 0)
+    return sp.csr_array((np.ones(len(i)), (i, cells.codes[i])), shape=(len(cells.codes), len(cells.values)))

@@ -1,0 +1,214 @@
+"""How a CSV file is written: its encoding, its separator, its decimal mark, and where its rows begin."""
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+
+from preprocess import InputError, is_number
+from tenfold.readers.base import is_missing, reason
+from tenfold.readers.text import LONGEST_LINE, ShortLines, open_text, open_unpacked
+
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+MOST_COLUMNS = 100_000
+SAMPLE_LINES, SAMPLE_SIZE = 300, 2**18  # lines, or characters, by which the dialect is found
+COMMENT = re.compile(r"\s*#(?![,;\t|])")  # a column may be called #
+WITH_COMMA, WITH_POINT = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
+GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+
+
+@dataclass
+class Dialect:
+    """How a file is written, and its first rows, ``width`` cells each; ``skip`` lines come before them.
+
+    The first row takes ``first_lines`` lines: there may be line breaks in quotes.
+    """
+
+    encoding: str
+    sep: str
+    decimal: str
+    skip: int
+    first_lines: int
+    width: int
+    rows: list
+    is_checked: bool = False  # that all rows are as wide
+
+    def open(self, path, with_first=True, unpacked=True):
+        """The text of the file from its first or second row on, and a function for the share read so far."""
+        text, share = open_csv(path, self.encoding, unpacked)
+        for _ in range(self.skip + (0 if with_first else self.first_lines)):
+            text.readline()
+        return text, share
+
+    def notes(self, path):
+        """What is unusual about it, in words."""
+        mark = ", with a decimal comma" if self.decimal == "," else ""
+        notes = (
+            [f"{path}: between cells is {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"] if self.sep != "," else []
+        )
+        return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
+
+
+def open_csv(path, encoding, unpacked=True):
+    """The text of a file, unpacked beforehand or on the way, and a function for the share of it read so far."""
+    raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path)
+    size = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
+    text = io.TextIOWrapper(ShortLines(path, raw, file), encoding=encoding, newline="")
+    text._CHUNK_SIZE = 2**18  # bytes read at a time
+    return text, lambda: min(raw.tell() / max(size, 1), 1)
+
+
+def find_dialect(path, wanted, unpacked=True):
+    """The `Dialect` of a file, by what the user says and by its first lines."""
+    encoding = _find_encoding(path, wanted.encoding, unpacked)
+    try:
+        skip, lines, whole = _first_lines(path, encoding, unpacked)
+    except UnicodeError as error:
+        raise not_text(path, encoding, error) from error
+    if not lines:
+        raise InputError(f"{path} has no rows, expected at least two")
+    if any("\0" in line for line in lines):
+        raise InputError(f"{path} is not CSV text: it holds null characters; --encoding utf-16-le may help")
+    sep = _check_separator(wanted.sep) if wanted.sep else _find_separator(lines, whole)
+    rows, first_lines = _split(lines, sep, whole)
+    _check_quotes(path, lines, sep, whole, len(rows))
+    width = len(rows[0])
+    if len(rows) > 1 and width > 1 and not any(row[-1].strip() for row in rows):
+        width -= 1  # there is a separator at the end of every line
+    if width > MOST_COLUMNS:
+        raise InputError(f"{path} has {width} columns, expected at most {MOST_COLUMNS} in a CSV file")
+    dialect = Dialect(encoding, sep, _find_decimal(rows, sep), skip, first_lines, width, rows)
+    for number, row in enumerate(rows, start=1):
+        check_width(path, number, row, width)
+    dialect.rows = [[cell.strip() for cell in row[:width]] for row in rows]
+    return dialect
+
+
+def _find_encoding(path, given, unpacked):
+    """What the user says, or else what a byte order mark says, or else UTF-8."""
+    if given is not None:
+        try:
+            return codecs.lookup(given).name
+        except LookupError:
+            raise InputError(f"--encoding {given} is unknown, expected one such as utf-8, utf-16 or latin-1") from None
+    raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path)
+    with raw, file:
+        start = file.read(4)
+    return next((name for mark, name in MARKS.items() if start.startswith(mark)), "utf-8")
+
+
+def not_text(path, encoding, error):
+    """The `InputError` for a file that is not text of the encoding that was found."""
+    name = "UTF-8" if encoding.startswith("utf-8") else encoding
+    return InputError(f"{path} is not CSV text in {name}: {reason(error)}; --encoding says another, such as latin-1")
+
+
+def _first_lines(path, encoding, unpacked):
+    """How many lines are comments or empty, the first lines after them, and whether these are all."""
+    text, _ = open_csv(path, encoding, unpacked)
+    skip, lines, size = 0, [], 0
+    with text:
+        while line := text.readline(LONGEST_LINE):
+            if not lines and (not line.strip() or COMMENT.match(line)):
+                skip += 1
+                continue
+            lines.append(line)
+            size += len(line)
+            if len(lines) >= SAMPLE_LINES or (size > SAMPLE_SIZE and len(lines) > 3):
+                return skip, lines, False
+    return skip, lines, True
+
+
+def _check_separator(sep):
+    sep = {"tab": "\t", "\\t": "\t"}.get(sep, sep)
+    if len(sep) != 1 or sep in '"\r\n':
+        raise InputError(f"--sep {sep!r} is not a separator, expected one character, or tab")
+    return sep
+
+
+def _split(lines, sep, whole):
+    """The rows of cells in some lines, and the lines of the first; the last row may be cut short, unless it is all."""
+    reader = csv.reader(lines, delimiter=sep, skipinitialspace=True)
+    rows, first_lines = [], 0
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row) or len(row) > 1:
+                rows.append(row)
+            first_lines = first_lines or reader.line_num
+    except csv.Error:  # a cell too long to be one: pandas says more about it
+        pass
+    if len(rows) > 1 and not whole:
+        rows.pop()
+    return rows or [[""]], first_lines
+
+
+def _check_quotes(path, lines, sep, whole, n_rows):
+    """Refuse a first row that does not end: pandas finds it out in the others."""
+    try:
+        for _ in csv.reader(lines if whole else (), delimiter=sep, skipinitialspace=True, strict=True):
+            pass
+        is_open = not whole and n_rows < 2
+    except csv.Error as error:
+        is_open = "unexpected end" in str(error)
+    if is_open:
+        raise InputError(f"{path} is not CSV text: there is a quote without an end in its first {len(lines)} lines")
+
+
+def _find_separator(lines, whole):
+    """The separator that splits all rows into equally many cells, most of them numbers, and then into most cells."""
+
+    def merit(sep):
+        rows, _ = _split(lines, sep, whole)
+        rows = rows[:100]
+        widths = {len(row) for row in rows}
+        cells = [cell for row in rows[1:] or rows for cell in row[:200]]
+        return (
+            len(rows[0]) > 1,
+            len(widths) == 1,
+            sum(_like_number(cell, sep) for cell in cells) / max(len(cells), 1),
+            len(rows[0]),
+        )
+
+    return max(SEPARATORS, key=merit)
+
+
+def _like_number(cell, sep):
+    cell = cell.strip()
+    return is_number(cell) or is_missing(cell) or bool(sep != "," and WITH_COMMA.fullmatch(cell))
+
+
+def _find_decimal(rows, sep):
+    """A comma, if some cells are numbers with one, and none with a point; commas may also group digits by three."""
+    if sep == ",":
+        return "."
+    cells = [cell.strip() for row in rows[1:] or rows for cell in row]
+    with_comma = [cell for cell in cells if WITH_COMMA.fullmatch(cell)]
+    with_point = [cell for cell in cells if WITH_POINT.fullmatch(cell)]
+    if not with_comma or (with_point and all(GROUPED.fullmatch(cell) for cell in with_comma)):
+        return "."
+    return "," if len(with_comma) > len(with_point) else "."
+
+
+def check_width(path, number, row, width):
+    """Refuse a row of more or fewer cells than there should be; an empty one at its end does no harm."""
+    if len(row) != width and not (len(row) == width + 1 and not row[-1].strip()):
+        raise InputError(f"{path}: row {number} has {len(row)} cells, expected {width} as in the first row")
+
+
+def check_widths(path, dialect, unpacked=True):
+    """Refuse a file some of whose rows are too short or too long: pandas fills up the short ones."""
+    text, _ = dialect.open(path, unpacked=unpacked)
+    with text:
+        rows = csv.reader(text, delimiter=dialect.sep, skipinitialspace=True)
+        filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
+        try:
+            for number, row in enumerate(filled, start=1):
+                check_width(path, number, row, dialect.width)
+        except csv.Error as error:
+            raise InputError(f"{path} is not CSV text: {reason(error)}") from error
+        except UnicodeError as error:
+            raise not_text(path, dialect.encoding, error) from error
+    dialect.is_checked = True
