@@ -25,6 +25,8 @@ import os  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # virtual machines may take seconds to hand out huge pages
+
 VERSION = "1.2.0"
 ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
 OF_FILES = ("x-name", "y-name", "cost-name", "label", "sep", "encoding")  # options for some kinds of files only
@@ -68,9 +70,8 @@ def cross_validate(options, terminal):
         if n_folds < options.folds:
             terminal.say(f"warning: {n_folds} folds instead of {options.folds}: one class has {n_folds} rows only")
         experiment = Experiment.cross_validation(data.X, y, n_folds, options.seed)
-    costs = None
-    if options.cost is not None:
-        costs = find_costs((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
+    what = ((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
+    costs = None if options.cost is None else find_costs(*what)
 
     n_splits = len(experiment.splits)
     estimator = make_estimator(options, ALONE if n_splits == 1 else 1 / max(10, n_splits))
@@ -87,8 +88,8 @@ def cross_validate(options, terminal):
     if options.cost is not None or options.save or options.scores or options.plots:
         from tenfold.extras import do_extras
 
-        model = make_estimator(options, ALONE)
-        do_extras(options, terminal, data.without_rows(classes), experiment, costs, model, folds, results)
+        like, model = data.without_rows(classes), make_estimator(options, ALONE)
+        do_extras(options, terminal, like, experiment, costs, model, folds, results)
 
 
 def make_estimator(options, share):
@@ -141,10 +142,8 @@ def costs(text):
 
 
 def make_parser():
-    about = {}
-    if __doc__:  # python -OO leaves docstrings out
-        description, examples, output = __doc__.split("\n\n")
-        about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
+    description, examples, output = (__doc__ or "\n\n\n\n").split("\n\n")  # python -OO leaves docstrings out
+    about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="exp.py", formatter_class=raw, **about)
     add = parser.add_argument

@@ -13,7 +13,8 @@ from sklearn.base import clone
 
 EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 SURE = 0.85  # share of the time left that folds to come may be expected to take
-PROBE_SECONDS = 0.0105  # that the fixed piece of work takes on a core like those that the price list was measured on
+BUSY = 1.4  # below that, a process may have waited for files rather than for others
+PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def measure_slowness(started, jobs):
     """
     cores = cpu_count()
     shared = (time.monotonic() - started) / max(time.process_time(), 1e-3)
-    others = shared * cores - 1 if shared > 1.1 else 0
+    others = shared * cores - 1 if shared > BUSY else 0
     return _core_slowness() * max((others + min(jobs, cores)) / cores, 1)
 
 

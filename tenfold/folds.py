@@ -15,6 +15,7 @@ from tenfold.efforts import EFFORTS, first_effort, less_effort, measure_slowness
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 
 RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
+PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
 
@@ -95,6 +96,7 @@ class Clock:
     end: float
     folds: list  # their numbers, in the order in which they begin
     jobs: int
+    patience: float = 1.0  # how many times its share a fold may take
     paused: float = 0.0
 
     def now(self):
@@ -104,7 +106,7 @@ class Clock:
         """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
         now = self.now()
         rounds = -(-(len(self.folds) - self.folds.index(fold)) // self.jobs)
-        deadline = now + (self.end - now) / rounds
+        deadline = now + min(self.patience / rounds, 1) * (self.end - now)
         return lambda: self.now() > deadline
 
     @contextmanager
@@ -207,7 +209,7 @@ def run_here(experiment, estimator, started, end, jobs, with_curves, report):
         effort = first_effort(expected, slowness, n_folds, jobs, end - time.monotonic())
     while len(folds) < n_folds:
         to_do = [fold for fold in range(n_folds) if fold not in folds]
-        clock = Clock(end, to_do, min(jobs, len(to_do)))
+        clock = Clock(end, to_do, min(jobs, len(to_do)), PATIENCE if adapts else 1)
         results = in_processes(
             clock.jobs, to_do, run_fold, experiment, with_effort(estimator, effort), clock, with_curves
         )

@@ -124,7 +124,7 @@ def test_a_quote_without_an_end(tmp_path):
             load(write(tmp_path / "a.csv", text))
 
 
-@pytest.mark.parametrize("row", ["1,2", "1,2,0,4", "1,2,0,,,", "1"])
+@pytest.mark.parametrize("row", ["1,2", "1,2,0,4", "1,2,0,4,5", "1,2,0,,5", "1"])
 @pytest.mark.parametrize("n", [2, 1000, 5000])
 def test_rows_that_are_too_short_or_too_long_anywhere(tmp_path, row, n, monkeypatch):
     monkeypatch.setattr("tenfold.readers.text.STREAMED_CELLS", 1)

@@ -91,7 +91,8 @@ def test_a_first_effort_goes_by_what_it_takes_not_by_its_share():
         (1, 1.05, 1),  # which may be chance
         (1, 2.0, 2),  # eight on four cores, and one of them is this
         (4, 2.0, 11 / 4),
-        (4, 1.25, 2),
+        (4, 1.5, 9 / 4),
+        (4, 1.25, 1),  # it may have waited for files
     ],
 )
 def test_slowness_is_by_how_many_share_a_core_and_how_slow_it_is(monkeypatch, jobs, shared, slowness):

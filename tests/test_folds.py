@@ -150,7 +150,7 @@ def test_scoring_in_chunks_changes_nothing(rows, monkeypatch):
 def test_a_fold_keeps_to_its_plan(monkeypatch):
     X, y = make_rows(300, 3, 60)
     seen = []
-    fit, fit_set = preprocess.Preprocessor.fit, LandmarkFeatures.fit
+    fit, fit_set = preprocess.Preprocessor.fit_rows, LandmarkFeatures.fit
 
     def spy(self, X):
         seen.append(X.shape[0])
@@ -160,7 +160,7 @@ def test_a_fold_keeps_to_its_plan(monkeypatch):
         seen.append((len(versions["scaled"]), len(versions.landmarks["scaled"])))
         return fit_set(self, versions)
 
-    monkeypatch.setattr(preprocess.Preprocessor, "fit", spy)
+    monkeypatch.setattr(preprocess.Preprocessor, "fit_rows", spy)
     monkeypatch.setattr(LandmarkFeatures, "fit", spy_set)
     less = replace(make_plan(Shape(200, 40, 3, 3, 3.0)), rows=90, sample=40, landmarks=20)
     monkeypatch.setattr(ranker, "make_plan", lambda shape, budget: less)

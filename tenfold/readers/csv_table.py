@@ -77,7 +77,11 @@ class Table:
         """Take over the rows of a frame; by the share of the file read so far, there is room made for the rest."""
         start, end = self.n_rows, self.n_rows + len(frame)
         if end > len(self.cells):
-            self.cells.resize((int(max(end, end / share) * 1.02), self.cells.shape[1]), refcheck=False)
+            shape = int(end / share * 1.02) + 1, self.cells.shape[1]
+            if start:
+                self.cells.resize(shape, refcheck=False)
+            else:
+                self.cells = np.empty(shape)  # a first array that is resized would be filled with zeros
         if self.target is not None:
             self.label_codes.append(_encode(frame[self.target], self.labels, is_missing=lambda cell: False))
         are_numbers = [dtype.kind in "biuf" for dtype in frame.dtypes]
