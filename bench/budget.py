@@ -12,7 +12,6 @@ rows is the mark.
 import argparse
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,14 @@ from sklearn.metrics import roc_auc_score
 
 EXP = Path(__file__).resolve().parent.parent / "exp.py"
 LIMIT = 10.0
+RUN = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+sys.stdout.write(done.stdout)
+sys.stderr.write(done.stderr)
+sys.stderr.write(f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:.0f} MB")
+sys.exit(done.returncode)
+"""
 READ = """
 import resource, sys, time
 path = sys.argv[1]
@@ -112,15 +119,17 @@ def run(path, limit, cores=None):
     """Seconds of one run, what it says, and what is wrong with it if anything is."""
     pin = (lambda: os.sched_setaffinity(0, cores)) if cores else None
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, EXP, path], capture_output=True, text=True, preexec_fn=pin)
+    command = [sys.executable, "-c", RUN, sys.executable, EXP, path]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
     seconds = time.perf_counter() - start
     score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not score:
-        return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}"
+        return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", ""
     less = re.search(r"learned with (.*) of the usual effort", done.stderr)
     cut = re.search(r"early, at (\d+%)", done.stderr)
     said = " ".join([score[1], *([less[1]] if less else []), *([cut[1]] if cut else [])])
-    return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else ""
+    memory = done.stderr.rsplit("\n", 1)[-1]
+    return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else "", memory
 
 
 def main():
@@ -141,9 +150,7 @@ def main():
             del X, y
             read = float(subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True).stdout)
             limit = max(LIMIT, 2 * read if read > 5 else 0)
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
             results = [run(path, limit)]
-            memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
             if cores:
                 results.append(run(path, limit, cores[:1]))
                 pin = lambda: os.sched_setaffinity(0, cores[:1])  # noqa: E731
@@ -154,10 +161,9 @@ def main():
                     busy.kill()
                     busy.wait()
             path.unlink()
-            shown = "".join(f" {s:6.1f} s {said:>13s}" for s, said, _ in results)
-            at_most = "<= " if memory == before else ""
-            print(f"{name:26s} {read:5.1f} s{shown}   {at_most}{memory:.0f} MB, {size:.0f} MB{mark}", flush=True)
-            for _, _, problem in results:
+            shown = "".join(f" {s:6.1f} s {said:>13s}" for s, said, *_ in results)
+            print(f"{name:26s} {read:5.1f} s{shown}   {results[0][3]}, {size:.0f} MB{mark}", flush=True)
+            for _, _, problem, _ in results:
                 if problem:
                     wrong += 1
                     print(f"  {problem}")

@@ -123,9 +123,10 @@ class LaneEnsemble:
         """The `SetResult` of the weights W of all lanes, by the rows that each of them held out."""
         folds = np.unique(lane_fold)
         weights, mean, auc, scores = 0, 0, 0, np.empty((len(y), W.shape[1] // len(folds)))
+        of_all_lanes = F @ W  # also of rows that a lane has learned from, lest the others be copied
         for k in folds:
             lanes = W[:, lane_fold == k]
-            S = F[fold == k] @ lanes
+            S = of_all_lanes[np.ix_(fold == k, lane_fold == k)]
             least = 1e-3 * np.linalg.norm(lanes, axis=0) + np.finfo(S.dtype).tiny  # equal scores do not deviate at all
             deviation = np.maximum(S.std(axis=0), least)
             weights += lanes / deviation

@@ -72,10 +72,10 @@ def _scaled_plan(shape, scale):
     n, d, root = shape.n_rows, shape.n_columns, scale**0.5
     small = n <= 3_000
     many = min(shape.n_pos, n - shape.n_pos) >= MANY_ROWS
-    wide = not shape.sparse and d > 1_000 and n * d > 1.2e7
+    wide = not shape.sparse and d >= 1_000 and n * d > 1.2e7
     rows = min(n, 20_000 * scale, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
     if wide:
-        rows = min(n, 3e7 * scale / d)
+        rows = min(n, 2.4e7 * scale / d)
     rows = int(max(rows, min(n, 200)))
     sample = int(min(rows, 6_000 * root))
     landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * root))
