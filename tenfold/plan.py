@@ -11,7 +11,7 @@ import numpy as np
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
 MOST_CURVES = 1_000  # columns of more than two values that may have ranks or steps
-LEAST_BUDGET = 0.02  # what cannot be done with less is not worth doing
+LEAST_SCALE = 0.002
 TARGET = 0.75  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
 
 
@@ -51,20 +51,26 @@ class Plan:
 def make_plan(shape, budget=1.0):
     """The plan that costs ``TARGET`` times the budget, or less if there is not so much to do.
 
-    Twice the budget is half as many again of all: rows, landmarks and visits. If that costs too much, because there
-    are many columns or many rows to score, the plan is made for less.
+    Four times the budget is twice as many rows, landmarks and visits. If that costs too much, because there are many
+    columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the rest
+    costs.
     """
-    scale = low = max(budget, LEAST_BUDGET)
-    if sum(costs(shape, _scaled_plan(shape, scale)).values()) <= TARGET * budget:
-        return _scaled_plan(shape, scale)
-    low = LEAST_BUDGET / 16
-    for _ in range(12):
-        middle = (low * scale) ** 0.5
-        if sum(costs(shape, _scaled_plan(shape, middle)).values()) <= TARGET * budget:
-            low = middle
-        else:
-            scale = middle
-    return _scaled_plan(shape, low)
+    smallest, largest = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE)
+    target = TARGET * budget
+    allowed = max(target, _cost(shape, smallest) + target / 2)
+    if _cost(shape, largest) > allowed:
+        for _ in range(12):
+            middle = (smallest * largest) ** 0.5
+            if _cost(shape, middle) <= allowed:
+                smallest = middle
+            else:
+                largest = middle
+        largest = smallest
+    return _scaled_plan(shape, largest)
+
+
+def _cost(shape, scale):
+    return sum(costs(shape, _scaled_plan(shape, scale)).values())
 
 
 def _scaled_plan(shape, scale):
@@ -121,6 +127,7 @@ def quantities(shape, plan):
         "cells of curves": (rows + n_test) * curves,
         "steps": (linear_visits + visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
         "sparse steps": linear_visits / plan.block * shape.sparse,
+        "weights in sparse steps": linear_visits / plan.block * d * lanes * shape.sparse,
         "products": (linear_visits * linear_products * (not far) + visits * m) * lanes,
         "products of long rows": linear_visits * linear_products * lanes * far,
         "held-out products": (rows * linear_products + plan.sample * m * kernels) * lanes,
@@ -137,11 +144,12 @@ PRICES = {
     "a fit": 0.0276,
     "all rows": 9.02e-08,
     "cells to clean and scale": 4.87e-09,
-    "cells to standardise": 2.36e-08,
+    "cells to standardise": 1.2e-08,
     "cells to sort": 3.46e-08,
     "cells of curves": 5.99e-09,
     "steps": 4.14e-05,
     "sparse steps": 0.00136,
+    "weights in sparse steps": 6e-09,
     "products": 4.09e-10,
     "products of long rows": 5.94e-09,
     "held-out products": 1.04e-09,
