@@ -3,12 +3,9 @@
 import numpy as np
 
 from preprocess import take
-from tenfold.plan import MOST_CURVES
+from tenfold.plan import MOST_CURVES, POSITIVES_PER_STEP, RANKED_ROWS, STEPS
 
-RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
 RANK_KNOTS = 201  # quantiles by which ranks are found
-STEPS = 16  # at most, for each column
-POSITIVES_PER_STEP = 10  # at least, lest single positives be told apart
 
 
 class Columns:

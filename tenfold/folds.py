@@ -202,10 +202,8 @@ def run_here(experiment, estimator, started, end, jobs, with_curves, report):
     adapts = hasattr(estimator, "expected_seconds") and not with_curves  # curves are not drawn against the clock
     if adapts:
         train, _ = experiment.splits[0]
-        slowness = measure_slowness(started, jobs)
-        expected = {
-            e: with_effort(estimator, e).expected_seconds(experiment.X, experiment.y[train], train) for e in EFFORTS
-        }
+        slowness, y = measure_slowness(started, jobs), experiment.y[train]
+        expected = {e: with_effort(estimator, e).expected_seconds(experiment.X, y, train) for e in EFFORTS}
         effort = first_effort(expected, slowness, n_folds, jobs, end - time.monotonic())
     while len(folds) < n_folds:
         to_do = [fold for fold in range(n_folds) if fold not in folds]

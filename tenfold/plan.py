@@ -10,6 +10,9 @@ import numpy as np
 
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
+STEPS = 16  # at most, for each column
+POSITIVES_PER_STEP = 10  # at least, lest single positives be told apart
+RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
 MOST_CURVES = 1_000  # columns of more than two values that may have ranks or steps
 LEAST_SCALE = 0.002
 TARGET = 0.75  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
@@ -109,7 +112,9 @@ def quantities(shape, plan):
     cells, rows, m = shape.cells_per_row, plan.rows, plan.landmarks
     columns = 0 if plan.wide or shape.sparse else d
     ranked = many if columns and many <= plan.most_ranked else 0
-    steps = min(16, shape.n_pos // 10, MOST_CURVES // many) if columns and 0 < many <= MOST_CURVES else 0
+    steps = (
+        min(STEPS, shape.n_pos // POSITIVES_PER_STEP, MOST_CURVES // many) if columns and 0 < many <= MOST_CURVES else 0
+    )
     curves = ranked + many * steps
     linear = cells + curves
     in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
@@ -123,7 +128,7 @@ def quantities(shape, plan):
         "all rows": shape.n_rows,
         "cells to clean and scale": (rows + n_test) * cells,
         "cells to standardise": (rows + n_test) * columns,
-        "cells to sort": min(rows, 3_000) * many * bool(ranked or steps),
+        "cells to sort": min(rows, RANKED_ROWS) * many * bool(ranked or steps),
         "cells of curves": (rows + n_test) * curves,
         "steps": (linear_visits + visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
         "sparse steps": linear_visits / plan.block * shape.sparse,

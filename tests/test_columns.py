@@ -12,20 +12,6 @@ from tenfold.plan import MOST_CURVES
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.fixture
-def rng():
-    return np.random.RandomState(0)
-
-
-@pytest.fixture
-def Z(rng):
-    """Scaled rows as the `Preprocessor` gives them: many values, a heavy tail, ties, two values, and the bias."""
-    n = 90
-    Z = np.column_stack([rng.rand(n), rng.rand(n) ** 30, rng.randint(0, 4, n) / 3, rng.rand(n) < 0.1, np.ones(n)])
-    Z[0], Z[1, :4] = [1, 1, 1, 1, 1], 0
-    return Z.astype(np.float32)
-
-
 MANY, TWO = [0, 1, 2], 3  # columns of Z
 PLENTY = STEPS * POSITIVES_PER_STEP  # positives enough for all steps
 

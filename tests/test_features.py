@@ -32,20 +32,6 @@ SMOOTH = ("scaled", euclidean, 2, 0.7)
 ROUGH = ("scaled", city_block, 1, 1.5)
 
 
-@pytest.fixture
-def rng():
-    return np.random.RandomState(0)
-
-
-@pytest.fixture
-def Z(rng):
-    """Scaled rows as the `Preprocessor` gives them: many values, a heavy tail, ties, two values, and the bias."""
-    n = 90
-    Z = np.column_stack([rng.rand(n), rng.rand(n) ** 30, rng.randint(0, 4, n) / 3, rng.rand(n) < 0.1, np.ones(n)])
-    Z[0], Z[1, :4] = [1, 1, 1, 1, 1], 0
-    return Z.astype(np.float32)
-
-
 def columns_of(Z, weights=None, n_pos=40, most_ranked=np.inf):
     """Columns fitted on Z, and weighted if there are weights."""
     columns = Columns(most_ranked).fit(Z, n_pos)
