@@ -4,15 +4,14 @@
     python exp.py train.mat             ten folds of a file with x_tr and y_tr
     python exp.py train.mat test.mat    train on the first file, test on the second
     python exp.py data.csv --label sick --positive yes
-    python exp.py train.mat --features linear --seed 3 -q
     python exp.py train.mat --update sequential --C 1e-3 --buffer 100
-    python exp.py train.mat --plots figures
+    python exp.py train.mat --explain --plots figures --page result.html
     python exp.py train.mat --compare
     python exp.py train.mat --cost 100,1 --save model.npz
     python exp.py --model model.npz new.mat --scores scores.csv
 
-The last line on standard output is the result, for example "AUC Score: 0.9712". Nothing else goes there but the table
-of --compare; what is said on the way goes to standard error.
+The last line on standard output is the result, for example "AUC Score: 0.9712". Apart from the table of
+--compare nothing else goes there; all messages go to standard error.
 """
 
 import time
@@ -30,20 +29,22 @@ os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # virtual machines may tak
 VERSION = "1.2.0"
 ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
 OF_FILES = ("x-name", "y-name", "cost-name", "label", "sep", "encoding")  # options for some kinds of files only
+OF_FOLDS = ("compare", "plots", "explain", "page")  # options that need folds
+EXTRAS = ("cost", "save", "scores", "plots", "explain", "page")  # options for what is done once the AUC is known
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 
 # Longer help texts.
 FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .tsv,
-.npz, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
-FEATURES = """what to learn from: auto, the columns and similarities to training rows, in shares chosen inside each
-fold; linear, the scaled columns, with C chosen inside each fold (default: auto)"""
+.npz, .parquet, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
+FEATURES = """what to learn from. auto: the columns, and similarities to some training rows; linear: the scaled columns
+only, with C chosen inside each fold (default: auto)"""
 COST = """decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, those
-of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of --compare that mind
+of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of --compare that use
 costs (default: no decisions)"""
-STREAM = """learn in one pass from a file that need not fit into memory: x.npy y.npy, CSV or LIBSVM text; linear,
-without folds or budget, tested on rows held out of the stream (default: off)"""
-SCORES = """write the score of each row, by a model that has not learned from it, and its probability where there are
-probabilities: with --cost, or by a saved model (default: none)"""
+STREAM = """learn in one pass from files that may be larger than memory, a directory or a pattern of them: x.npy y.npy,
+CSV, LIBSVM text or Parquet; without folds or budget, tested on rows that are held out (default: off)"""
+SCORES = """write a line for each row: its score, by a model that has not learned from it; with --cost or --model also
+its probability (default: none)"""
 
 
 def cross_validate(options, terminal):
@@ -67,25 +68,26 @@ def cross_validate(options, terminal):
         experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), options.files[1])
     else:
         n_folds, test = count_folds(y, options.folds, name), data
-        if n_folds < options.folds:
-            terminal.say(f"warning: {n_folds} folds instead of {options.folds}: one class has {n_folds} rows only")
         experiment = Experiment.cross_validation(data.X, y, n_folds, options.seed)
     what = ((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
     costs = None if options.cost is None else find_costs(*what)
 
     n_splits = len(experiment.splits)
     estimator = make_estimator(options, ALONE if n_splits == 1 else 1 / max(10, n_splits))
-    how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_curves": bool(options.plots)}
+    where = {"jobs": options.jobs, "scheduler": options.scheduler}
+    keep = {"with_curves": bool(options.plots), "with_models": options.explain}
     moments = options.started, options.started + options.budget * (1 - RESERVE)
-    folds = run_folds(experiment, estimator, *moments, report=terminal.progress(n_splits), **how)
+    folds = run_folds(experiment, estimator, *moments, report=terminal.progress(n_splits), **where, **keep)
     terminal.summary(folds, bool(options.plots))
+    if 1 < n_splits < options.folds:
+        terminal.warn(f"warning: {n_splits} folds instead of {options.folds}: one class has only {n_splits} rows")
     results = []
     if options.compare:
         from tenfold.extras import print_comparison
 
         results = print_comparison(options, terminal, experiment, folds, costs)
     yield sum(fold.auc for fold in folds) / len(folds)
-    if options.cost is not None or options.save or options.scores or options.plots:
+    if any(getattr(options, name) not in (None, False) for name in EXTRAS):
         from tenfold.extras import do_extras
 
         like, model = data.without_rows(classes), make_estimator(options, ALONE)
@@ -133,11 +135,10 @@ def number(kind, low, what, high=float("inf")):
 def costs(text):
     """An argparse type: two costs."""
     try:
-        missed, false_alarm = (number(float, 0.0, "a number above 0")(part) for part in text.split(","))
+        missed, false_alarm = (number(float, 0.0, "a finite number above 0")(part) for part in text.split(","))
     except (ValueError, argparse.ArgumentTypeError):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not two numbers above 0, such as 100,1 (a file goes before --cost)"
-        ) from None
+        expected = "two numbers above 0, such as 100,1 (a file goes before --cost)"
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}") from None
     return missed, false_alarm
 
 
@@ -147,37 +148,39 @@ def make_parser():
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="exp.py", formatter_class=raw, **about)
     add = parser.add_argument
-    count, positive = number(int, 1, "a whole number of at least 1"), number(float, 0.0, "a number above 0")
+    count, positive = number(int, 1, "a whole number of at least 1"), number(float, 0.0, "a finite number above 0")
     folds, seed = number(int, 2, "a whole number of at least 2"), number(int, 0, "a whole number below 2**32", 2**32)
     C = number(float, 0.0, "a number above 0 and below 1e6", 1e6)
     add("files", nargs="*", metavar="FILE", help=FILES)
     add("--folds", type=folds, default=10, metavar="N", help="folds (default: 10)")
-    add("--seed", type=seed, default=0, metavar="N", help="seed of folds, order and reservoirs (default: 0)")
-    add("--budget", type=positive, default=10.0, metavar="S", help="seconds in all, from start to end (default: 10)")
+    add("--seed", type=seed, default=0, metavar="N", help="seed of all random numbers (default: 0)")
+    add("--budget", type=positive, default=10.0, metavar="S", help="seconds from start to end (default: 10)")
     add("--features", choices=["auto", "linear"], help=FEATURES)
     add("--C", type=C, metavar="C", help="weight of a pair's loss (default: chosen; 1e-3 with the next three options)")
     add("--buffer", type=count, metavar="N", help="rows kept of each class (default: 500)")
     add("--update", choices=["sequential", "gradient"], help="the paper's two updates (default: gradient)")
     add("--passes", type=count, metavar="N", help="passes over the training rows (default: 1)")
-    add("--jobs", type=count, metavar="N", help="folds at a time (default: one for each core)")
+    add("--jobs", type=count, metavar="N", help="folds, or parts of a stream, at a time (default: one for each core)")
     add("--plots", type=Path, metavar="DIR", help="draw figures of the folds into this directory (default: none)")
+    add("--explain", action="store_true", help="also say which columns matter; this takes extra time (default: off)")
+    add("--page", type=Path, metavar="HTML", help="write a page on which to choose a threshold (default: none)")
     add("--compare", action="store_true", help="also run other learners and print a table (default: off)")
-    add("--compare-seconds", type=positive, metavar="S", help="stop a learner of --compare after this (default: 60)")
+    add("--compare-seconds", type=positive, metavar="S", help="seconds for each learner of --compare (default: 60)")
     add("--cost", type=costs, nargs="?", const=(), metavar="FN,FP", help=COST)
     add("--cost-name", metavar="NAME", help="the variable of each row's costs; implies --cost (default: c_tr)")
-    add("--scheduler", metavar="ADDRESS", help="run the folds on the Dask cluster at this address (default: here)")
+    add("--scheduler", metavar="ADDRESS", help="run on the Dask cluster at this address (default: here)")
     add("--stream", action="store_true", help=STREAM)
     add("--save", type=Path, metavar="MODEL", help="learn from all rows and save the model as .npz (default: no model)")
     add("--model", type=Path, metavar="MODEL", help="score a file with a saved model, do not learn (default: none)")
     add("--scores", type=Path, metavar="CSV", help=SCORES)
-    add("--force", action="store_true", help="write over files that this program has not written (default: off)")
+    add("--force", action="store_true", help="overwrite files that were not written by this program (default: off)")
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
-    add("--label", metavar="NAME", help="the label column of a .csv file (default: label, target, class, y, or last)")
-    add("--sep", metavar="CHARACTER", help="what is between the cells of a .csv file, or tab (default: found)")
-    add("--encoding", metavar="NAME", help="how the text of a .csv file is stored (default: utf-8 or utf-16, found)")
+    add("--label", metavar="NAME", help="the label column of a table (default: label, target, class, y, or last)")
+    add("--sep", metavar="CHARACTER", help="separator of the cells of a .csv file, or tab (default: found)")
+    add("--encoding", metavar="NAME", help="text encoding of a .csv file (default: utf-8 or utf-16, found)")
     add("--x-name", metavar="NAME", help="the variable of the features (default: x_tr; of a test file x_te, then x_tr)")
     add("--y-name", metavar="NAME", help="the variable of the labels (default: y_tr; of a test file y_te, then y_tr)")
-    add("-q", "--quiet", action="store_true", help="say nothing but the result and errors (default: off)")
+    add("-q", "--quiet", action="store_true", help="only print the result, errors and warnings (default: off)")
     add("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser
 
@@ -185,30 +188,29 @@ def make_parser():
 def check_options(parser, options):
     """Refuse options that do not go together."""
     given = list(published_settings(options))
-    if len(options.files) > 2:
+    if len(options.files) > 2 and not options.stream:
         parser.error(f"{len(options.files)} files given, expected at most 2: a training file and a test file")
     if given and options.features == "auto":
         parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
     if options.compare_seconds and not options.compare:
         parser.error("--compare-seconds goes with --compare only")
-    excluded = {
-        "model": (*given, "features", "save", "compare", "plots", "stream", "scheduler"),
-        "stream": ("features", "passes", "compare", "plots", "cost", "scores", "scheduler", "x_name", "y_name"),
-    }
-    for option, others in excluded.items():
+    of_model = (*OF_FOLDS, "features", "scheduler", "save", "stream", *given)
+    for option, others in ("model", of_model), ("stream", (*OF_FOLDS, "passes", "cost", "scores", "x_name", "y_name")):
         for other in others:
             if getattr(options, option) and getattr(options, other) not in (None, False):
                 parser.error(f"--{other.replace('_', '-')} does not go with --{option}")
     if options.model and len(options.files) != 1:
         parser.error(f"--model with {len(options.files)} files, expected 1 to score")
     if options.cost is not None and len(options.files) == 2 and given:
-        parser.error(f"--cost with two files needs probabilities, which the published algorithm (--{given[0]}) has not")
+        parser.error(f"--cost with two files needs probabilities, which --{given[0]}, the published algorithm, lacks")
     if options.cost and options.cost_name:
         parser.error("--cost-name reads the costs of each row, expected --cost without numbers beside it")
 
 
 def run(options):
     """Do what was asked for, and print the result; the exit code. Whatever is wrong with the input is one line."""
+    if "pandas" not in sys.modules:  # scikit-learn would import it for data frames; only csv files need it, and later
+        sys.modules["pandas"] = None
     from concurrent.futures.process import BrokenProcessPool
 
     from joblib import cpu_count
@@ -221,6 +223,8 @@ def run(options):
     from tenfold.terminal import Terminal
     from tenfold.writing import check_outputs, print_result
 
+    if sys.modules["pandas"] is None:
+        del sys.modules["pandas"]
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
     try:
@@ -241,7 +245,7 @@ def run(options):
     except MemoryError:
         return fail("error: not enough memory for this file")
     except BrokenProcessPool:
-        return fail("error: a worker process was killed, perhaps for want of memory; --jobs 1 needs less")
+        return fail("error: a worker process was killed, perhaps because memory ran out; --jobs 1 needs less")
     except OSError as error:  # loading turns its own into InputError, so this is the output
         sys.stdout = None
         return fail(f"error: cannot write the result: {error.strerror}")
@@ -262,6 +266,7 @@ def main(argv=None, started=None):
         options.cost = ()
     check_options(parser, options)
     options.compare_seconds = options.compare_seconds or 60.0
+    options.argv = sys.argv[1:] if argv is None else argv
     options.started = time.monotonic() if started is None else started
     try:
         return run(options)
@@ -269,7 +274,7 @@ def main(argv=None, started=None):
         return fail("interrupted", 130)
     except ImportError as error:
         reason = " ".join(str(error).split())
-        return fail(f"error: {reason}; expected all of this: python -m pip install -r requirements.txt")
+        return fail(f"error: {reason}; to install all that is needed: python -m pip install -r requirements.txt")
 
 
 if __name__ == "__main__":

@@ -29,9 +29,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 UPDATES = ("gradient", "sequential")
 
-# Comparing every pair is quicker than sorting where one side has at most so many scores, or there are so few pairs.
-FEW_SCORES = 24
-FEW_PAIRS = 30_000
+# Comparing every pair is quicker than sorting where there are at most so many pairs.
+FEW_PAIRS = 40_000
 
 # A block of sparse rows with at most so many columns is quicker to learn from when dense.
 FEW_COLUMNS = 2_000
@@ -54,22 +53,22 @@ class Reservoir:
     def rows(self):
         return self._rows[: len(self)]
 
-    def add(self, X, offset, which, uniform):
-        """Offer the rows ``X[which]`` in order; ``uniform``, in [0, 1) for each row of X, decides their slots."""
-        if len(which) == 1 and self.seen >= self.size and uniform[which[0]] * (self.seen + 1) >= self.size:
-            self.seen += 1  # the common case of a single row, which a full reservoir does not keep
-            return
-        t = np.arange(self.seen + 1, self.seen + len(which) + 1)
-        self.seen += len(which)
-        slot = np.where(t <= self.size, t - 1, (uniform[which] * t).astype(np.intp))
-        stays = slot < self.size
-        if stays.any():
-            which, slot = which[stays], slot[stays]
-            self._rows = self._put(self._rows, X, which, slot)
-            if offset is not None:
-                self._offset = self._put(self._offset, offset, which, slot)
+    def slots(self, uniform):
+        """The slots of the next rows, decided by a number in [0, 1) each; from ``size`` on, a row is not kept."""
+        t = np.arange(self.seen + 1, self.seen + len(uniform) + 1)
+        return np.where(t <= self.size, t - 1, (uniform * t).astype(np.intp))
 
-    def _put(self, rows, X, which, slot):
+    def add(self, X, offset, which, slot):
+        """Offer the rows ``X[which]`` in order, of which those with a slot below ``size`` are kept there."""
+        self.seen += len(which)
+        (kept,) = (slot < self.size).nonzero()
+        if len(kept):
+            which, slot = which[kept], slot[kept]
+            self._rows = self._write(self._rows, X, which, slot)
+            if offset is not None:
+                self._offset = self._write(self._offset, offset, which, slot)
+
+    def _write(self, rows, X, which, slot):
         """``rows[slot] = X[which]``; of rows that fall into one slot the last stays, as it would one by one."""
         if sp.issparse(X):
             n_before = 0 if rows is None else rows.shape[0]
@@ -90,21 +89,43 @@ class Reservoir:
         return self._rows[drawn], None if self._offset is None else self._offset[drawn]
 
 
-def count_violators(S_pos, S_neg):
-    """Count, for every positive and for every negative, the violators it is part of.
+def merge_reservoirs(reservoirs, size, rng):
+    """A reservoir that is a uniform sample of all rows that were added to these, whose rows differ.
 
-    ``S_pos`` (p x lanes) and ``S_neg`` (q x lanes) are scores; a pair violates where ``S_neg > S_pos - 1``.
-    Returns the counts, in the type of the scores and lanes first: lanes x p and lanes x q.
+    How many come from each is drawn as of one urn; there are fewer than ``size`` if one holds less than its share.
     """
-    bar, neg = np.ascontiguousarray(S_pos.T) - 1, np.ascontiguousarray(S_neg.T)
-    lanes, p, q = len(bar), bar.shape[1], neg.shape[1]
-    if min(p, q) <= FEW_SCORES or lanes * p * q <= FEW_PAIRS:
-        violates = (neg[:, None, :] > bar[:, :, None]).view(np.int8)
-        return (violates.sum(axis, dtype=np.int32).astype(bar.dtype) for axis in (2, 1))
-    # In the order of all scores a positive violates with every negative behind its bar, a negative with every bar
-    # before it. Sorting whole numbers whose high half orders as the score and whose low half says whose score it was
-    # is much quicker than an argsort, and leaves a negative that equals a bar before it.
-    both = np.concatenate([neg, bar], axis=1, dtype=np.float32)
+    reservoirs, taken = [reservoir for reservoir in reservoirs if reservoir.seen], []
+    merged = Reservoir(size)
+    merged.seen = rest = sum(reservoir.seen for reservoir in reservoirs)
+    left = min([len(merged), *(len(B) * rest // B.seen for B in reservoirs if len(B) < B.seen)])
+    for reservoir in reservoirs:
+        rest -= reservoir.seen
+        n = rng.hypergeometric(reservoir.seen, rest, left) if left and rest else left
+        taken.append(reservoir.rows[rng.permutation(len(reservoir))[:n]])
+        left -= n
+    if taken:
+        rows = sp.vstack(taken, format="csr") if sp.issparse(taken[0]) else np.concatenate(taken)
+        if rows.shape[0] < len(merged):
+            merged.size = rows.shape[0]
+        merged._rows = merged._write(None, rows, rng.permutation(rows.shape[0]), np.arange(rows.shape[0]))
+    return merged
+
+
+def count_violators(above, below):
+    """Count, for every row that should be above and for every row that should be below, its violators.
+
+    ``above`` (lanes x p) and ``below`` (lanes x q) are scores; a pair violates where ``below > above - 1``.
+    Returns the counts, in the type of the scores: lanes x p and lanes x q.
+    """
+    bar = above - 1
+    lanes, p, q = len(bar), bar.shape[1], below.shape[1]
+    if lanes * p * q <= FEW_PAIRS:
+        violates = (below[:, None, :] > bar[:, :, None]).astype(bar.dtype)
+        return violates @ np.ones(q, bar.dtype), np.ones(p, bar.dtype) @ violates
+    # In the order of all scores a bar violates with all that is behind it, what should be below with every bar before
+    # it. Sorting whole numbers whose high half orders as the score and whose low half says whose score it was is much
+    # quicker than an argsort, and leaves a score that equals a bar before it.
+    both = np.concatenate([below, bar], axis=1, dtype=np.float32)
     bits = both.view(np.int32)
     bits ^= (bits >> 31) & 0x7FFFFFFF
     keys = bits.astype(np.int64)
@@ -113,9 +134,9 @@ def count_violators(S_pos, S_neg):
     keys |= index
     keys.sort(axis=1)
     keys &= 0xFFFFFFFF
-    is_neg = keys < q
-    sorted_counts = is_neg * (index + (1 - q)).astype(np.int32)
-    sorted_counts -= is_neg.cumsum(axis=1, dtype=np.int32)
+    is_below = keys < q
+    sorted_counts = is_below * (index + (1 - q)).astype(np.int32)
+    sorted_counts -= is_below.cumsum(axis=1, dtype=np.int32)
     sorted_counts += q
     keys += (p + q) * np.arange(lanes)[:, None]
     counts = np.empty((lanes, p + q), bar.dtype)
@@ -133,8 +154,8 @@ class PairLearner:
         self.draw = draw or buffer
         self.rng = rng
         self.P, self.N = Reservoir(buffer), Reservoir(buffer)
-        self.W = np.zeros((n_features, len(self.C)), dtype)
-        self.W_mean = self.W.copy()
+        order = "F" if n_features <= FEW_COLUMNS else "C"  # lane by lane is quicker, but not for sparse rows
+        self.W, self.W_mean = (np.zeros((n_features, len(self.C)), dtype, order) for _ in range(2))
         self.n_steps = 0
         self._waiting, self._new = None, True
 
@@ -154,17 +175,14 @@ class PairLearner:
         rows = [X, y, uniform, offset]
         if self._waiting is not None:
             rows = [_stack(before, now) for before, now in zip(self._waiting, rows)]
-        n = len(rows[1])
-        whole = n - n % self.block
-        with np.errstate(invalid="ignore"):  # products of few columns may read, and not use, what lies beyond them
-            for i in range(0, whole, self.block):
-                self._learn_block(*_part(rows, slice(i, i + self.block)))
-        self._waiting = _part(rows, slice(whole, n)) if whole < n else None
+        whole = len(rows[1]) // self.block * self.block
+        self._waiting = _part(rows, slice(whole, None)) if whole < len(rows[1]) else None
+        self._learn_blocks(*_part(rows, slice(whole)))
 
     def end(self):
         """Take the rows that still wait as a last, shorter block."""
         if self._waiting is not None:
-            self._learn_block(*self._waiting)
+            self._learn_blocks(*self._waiting)
             self._waiting = None
         return self
 
@@ -172,23 +190,43 @@ class PairLearner:
         """This learner, or a copy for which the rows that still wait were the last."""
         return self if self._waiting is None else copy.deepcopy(self).end()
 
-    def _learn_block(self, X, y, uniform, offset):
+    def merge(self, others):
+        """Go on as one learner of all rows: weights are a mean by rows seen, reservoirs a sample of all rows."""
+        learners = [learner.end() for learner in (self, *others)]
+        seen = np.array([learner.P.seen + learner.N.seen for learner in learners], float)
+        share = seen / max(seen.sum(), 1)
+        self.W = sum(s * learner.W for s, learner in zip(share, learners)).astype(self.W.dtype)
+        self.W_mean = sum(s * learner.W_mean for s, learner in zip(share, learners)).astype(self.W.dtype)
+        self.n_steps = round(share @ [learner.n_steps for learner in learners])
+        self.P = merge_reservoirs([learner.P for learner in learners], self.P.size, self.rng)
+        self.N = merge_reservoirs([learner.N for learner in learners], self.N.size, self.rng)
+        return self
+
+    def _learn_blocks(self, X, y, uniform, offset):
+        """Find the slots of all rows at once, then learn from them a block at a time."""
+        slot = np.empty(len(y), np.intp)
+        for B, sign in (self.P, 1), (self.N, -1):
+            slot[y == sign] = B.slots(uniform[y == sign])
+        with np.errstate(invalid="ignore"):  # products of few columns may read, and not use, what lies beyond them
+            for i in range(0, len(y), self.block):
+                self._learn_block(*_part((X, y, slot, offset), slice(i, i + self.block)))
+
+    def _learn_block(self, X, y, slot, offset):
         """The block enters the reservoirs of its classes, then is paired with the opposite ones."""
         if X.shape[1] <= FEW_COLUMNS:
             X = _dense(X)
-        is_pos = y > 0
-        (pos,), (neg,) = is_pos.nonzero(), (~is_pos).nonzero()
+        (pos,), (neg,) = (y > 0).nonzero(), (y < 0).nonzero()
         if self._new:
             for B, which in (self.P, pos), (self.N, neg):
                 if len(which):
-                    B.add(X, offset, which, uniform)
+                    B.add(X, offset, which, slot[which])
         if self.P.seen and self.N.seen:
             if self.update == "sequential":
                 self._sequential_step(X, y)
             elif len(y) > 1 or offset is not None or sp.issparse(X):
                 self._gradient_step(X, offset, pos, neg)
             else:
-                self._gradient_step_of_one(X, y[0])
+                self._gradient_step_of_one(X, int(y[0]))
         # An average over all steps in which step t weighs as t^3: the last half has 94 % of it (Shamir, Zhang 2013).
         self.n_steps += 1
         self.W_mean += (self.W - self.W_mean) * (4 / (self.n_steps + 3))
@@ -199,34 +237,31 @@ class PairLearner:
         A row enters the sum as often as it violates, so that counts are all it takes.
         """
         S = self._scores(X, offset)
-        times, step = np.zeros_like(S), 0
-        if len(pos):
-            N, offset_N = self.N.draw(self.draw)
-            row, col = count_violators(S[pos], self._scores(N, offset_N))
-            stands_for = self.N.seen / N.shape[0]
-            times[pos] = stands_for * row.T
-            step -= stands_for * (N.T @ col.T)
-        if len(neg):
-            P, offset_P = self.P.draw(self.draw)
-            row, col = count_violators(self._scores(P, offset_P), S[neg])
-            stands_for = self.P.seen / P.shape[0]
-            times[neg] = -stands_for * col.T
-            step += stands_for * (P.T @ row.T)
-        self.W += self.C / 2 * (step + X.T @ times)
+        times, parts = np.empty_like(S), []
+        for sign, which, B in (1, pos, self.N), (-1, neg, self.P):
+            if len(which):
+                rows, offset_B = B.draw(self.draw)
+                in_block, in_B = count_violators(sign * S[:, which], sign * self._scores(rows, offset_B))
+                half_C_t = self.C[:, None] * (sign * B.seen / rows.shape[0] / 2)
+                times[:, which] = half_C_t * in_block
+                parts.append((-half_C_t * in_B) @ rows)
+        self.W += sum(parts, times @ X).T
 
     def _scores(self, X, offset):
-        S = X @ self.W
+        """The scores of the rows of X, lanes first."""
+        S = self.W.T @ X.T
         if offset is not None:
-            S += offset
+            S += offset.T
         return S
 
     def _gradient_step_of_one(self, X, y):
         """`_gradient_step` for a single dense row, without the detour through counts."""
         B = self.N if y > 0 else self.P
         rows, _ = B.draw(self.draw)
-        violates = (y * (X @ self.W - rows @ self.W) < 1).astype(self.W.dtype)
-        step = X.T * violates.sum(axis=0) - rows.T @ violates
-        self.W += self.C * (y * B.seen / len(rows) / 2) * step
+        bar = X @ self.W - y
+        violates = rows @ self.W > bar if y > 0 else rows @ self.W < bar
+        times = violates * (self.C * (y * B.seen / len(rows) / 2))
+        self.W += X.T * times.sum(axis=0) - rows.T @ times
 
     def _sequential_step(self, X, y):
         """For each ``b`` in B, in order: ``w += tau * y * (x - b)``, ``tau = min(C_t/2, loss / |x - b|^2)``.
@@ -292,6 +327,8 @@ class OnlineAUC(TwoClassMixin, BaseEstimator):
         "gradient" moves by all violators of a row at once, "sequential" passively-aggressively by one pair at a time.
     block : int, default=64
         Rows that share one gradient step: 1 is the published algorithm, more is much faster. "sequential" takes 1.
+    draw : int, default=128
+        Rows of a buffer that a block is paired with, other ones each time. If ``block`` is 1, it is always all of them.
     passes : int, default=1
         How often ``fit`` goes over the rows.
     average : bool, default=True
@@ -324,11 +361,14 @@ class OnlineAUC(TwoClassMixin, BaseEstimator):
     array([0, 1])
     """
 
-    def __init__(self, C=1e-3, *, buffer=500, update="gradient", block=64, passes=1, average=True, random_state=None):
+    def __init__(
+        self, C=1e-3, *, buffer=500, update="gradient", block=64, draw=128, passes=1, average=True, random_state=None
+    ):
         self.C = C
         self.buffer = buffer
         self.update = update
         self.block = block
+        self.draw = draw
         self.passes = passes
         self.average = average
         self.random_state = random_state
@@ -352,7 +392,8 @@ class OnlineAUC(TwoClassMixin, BaseEstimator):
         if restart:
             self.classes_ = two_classes(y if classes is None else classes)
             rng = check_random_state(self.random_state)
-            self._learner = PairLearner(X.shape[1], self.C, self.buffer, self.update, self.block, X.dtype, rng)
+            draw = self.draw if self.block > 1 else self.buffer
+            self._learner = PairLearner(X.shape[1], self.C, self.buffer, self.update, self.block, X.dtype, rng, draw)
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds the label {unknown[0]}, expected one of {self.classes_.tolist()}")
@@ -360,6 +401,23 @@ class OnlineAUC(TwoClassMixin, BaseEstimator):
         X = X.astype(self._learner.W.dtype, copy=False)
         for i in range(passes):
             self._learner.learn(X, signs, new=i == 0)
+        return self._take_over()
+
+    def merge(self, others):
+        """Become the learner of all rows that this one and the ``others``, fitted to other rows, have seen.
+
+        ``partial_fit`` goes on from there. The others must have the same parameters, classes and number of features.
+        """
+        for other in (self, *others):
+            check_is_fitted(other)
+            if other.classes_.tolist() != self.classes_.tolist() or other.n_features_in_ != self.n_features_in_:
+                found, expected = (f"{a.n_features_in_} features and {a.classes_.tolist()}" for a in (other, self))
+                raise ValueError(f"a learner of {found} cannot be merged, expected {expected}")
+        self._learner.merge([other._learner.ended() for other in others])
+        return self._take_over()
+
+    def _take_over(self):
+        """What was learned so far becomes the attributes."""
         learner = self._learner.ended()
         self.coef_ = (learner.W_mean if self.average else learner.W).T.copy()
         means = [(B.rows @ self.coef_[0]).mean() for B in (learner.P, learner.N) if B.seen]
@@ -375,7 +433,7 @@ class OnlineAUC(TwoClassMixin, BaseEstimator):
     def _check_parameters(self):
         if not isinstance(self.C, Real) or not 0 < self.C < np.inf:
             raise ValueError(f"C is {self.C!r}, expected a finite number above 0")
-        for name in ("buffer", "block", "passes"):
+        for name in ("buffer", "block", "draw", "passes"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name} is {value!r}, expected a whole number of at least 1")

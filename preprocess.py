@@ -44,7 +44,7 @@ def find_classes(y, positive=None):
 
 def signs(y, classes):
     """+1 where a label is the second of ``classes``, -1 where it is the first."""
-    strange = set(y.tolist()).difference(classes.tolist())
+    strange = set(np.unique(y).tolist()).difference(classes.tolist())
     if strange:
         raise InputError(f"the label {show(min(strange))} is not one of {show(classes[0])} and {show(classes[1])}")
     return np.where(y == classes[1], 1, -1)

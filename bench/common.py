@@ -22,6 +22,19 @@ def read(path):
         sys.exit(f"error: {error}")
 
 
+def mean_auc(path, ranker, n_folds, seed=0):
+    """The mean AUC of a ranker over the first of the command's ten folds of a file, not cut by the clock."""
+    import numpy as np
+    from sklearn.base import clone
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+
+    X, y = read(path)
+    folds = list(StratifiedKFold(10, shuffle=True, random_state=seed).split(np.zeros(len(y)), y))[:n_folds]
+    fitted = ((clone(ranker).set_params(random_state=seed).fit(X, y, rows=train), test) for train, test in folds)
+    return np.mean([roc_auc_score(y[test], model.decision_function(X[test])) for model, test in fitted])
+
+
 def run_exp(*files, seed):
     """The AUC that the command prints, and its seconds by the wall clock."""
     start = time.perf_counter()

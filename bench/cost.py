@@ -64,7 +64,7 @@ def main():
     budget = parser.parse_args().budget
     threadpool_limits(1)
     AUCRanker(budget=0.1, random_state=0).fit(*make(100, 5, 0.2))  # what is loaded late is loaded now
-    print(print(f"{'shape':>16s} {'kind':11s} {'rows':>7s} landmarks expected s measured s  ratio"))
+    print(f"{'shape':>16s} {'kind':11s} {'rows':>7s} landmarks expected s measured s  ratio")
     ratios = []
     for n, d, positives, *kind in SHAPES:
         X, y = make(n, d, positives, *kind)

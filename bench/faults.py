@@ -29,6 +29,7 @@ import zlib
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -203,6 +204,22 @@ def libsvm_text(rng, n=40):
     return [file.getvalue()]
 
 
+def parquet_table(rng, n=40):
+    """Row groups of numbers and text, and behind them what describes them."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    X, y = make_rows(rng, n)
+    columns = {f"c{j}": column for j, column in enumerate(X.T)}
+    text = {"colour": rng.choice(["red", "blue"], n).tolist(), "sick": np.array(["no", "yes"])[y].tolist()}
+    file = io.BytesIO()
+    how = {"compression": str(rng.choice(["none", "snappy", "gzip"])), "use_dictionary": bool(rng.random() < 0.5)}
+    parquet.write_table(pa.table({**columns, **text}), file, row_group_size=n // 3, **how)
+    content = file.getvalue()
+    at = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    return [content[:at], content[at:]]
+
+
 # --- kinds of files --------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +286,8 @@ KINDS = {
     "svm, packed": Kind(".txt.bz2", sealed(libsvm_text, whole(bz2.compress))),
     "svm, then packed": Kind(".svm.gz", libsvm_text, whole(gzip.compress)),
     "svm, second file": Kind(".svm", libsvm_text, arguments=("good.svm", "FILE", *QUICK)),
+    "parquet": Kind(".parquet", parquet_table),
+    "parquet, second file": Kind(".parquet", parquet_table, arguments=("good.parquet", "FILE", *QUICK)),
     "model": Kind(".npz", sealed(model_arrays, pack_model), arguments=USE_MODEL),
     "model, then packed": Kind(".npz", model_arrays, pack_model, USE_MODEL),
     "stream of npy": Kind(".npy", npy_rows, arguments=("--stream", "FILE", "good.npy", "-q")),
@@ -277,19 +296,20 @@ KINDS = {
         ".svm.bz2", sealed(long(libsvm_text), whole(bz2.compress)), arguments=("--stream", "FILE", "-q")
     ),
     "stream of svm": Kind(".svm.gz", long(libsvm_text), whole(gzip.compress), ("--stream", "FILE", "-q")),
+    "stream of parquet": Kind(".parquet", long(parquet_table), arguments=("--stream", "FILE", "-q")),
+    "stream of parquet, one of two": Kind(
+        ".parquet", long(parquet_table), arguments=("--stream", "good.parquet", "FILE", "-q")
+    ),
 }
-GOOD = {"good.mat": "mat 5", "good.csv": "csv table", "good.svm": "svm"}
+GOOD = {"good.mat": "mat 5", "good.csv": "csv table", "good.svm": "svm", "good.parquet": "parquet"}
 
 
 def usable_kinds(words=()):
     """The names of the kinds with one of the words in it, all but those that need what is not installed."""
-    try:
-        import h5py  # noqa: F401
-    except ImportError:
-        missing = {"mat 7.3"}
-    else:
-        missing = set()
-    return [name for name in KINDS if name not in missing and (not words or any(word in name for word in words))]
+    needed = {"h5py": "mat 7.3", "pyarrow": "parquet"}
+    missing = [kinds for library, kinds in needed.items() if find_spec(library) is None]
+    names = [name for name in KINDS if not any(kinds in name for kinds in missing)]
+    return [name for name in names if not words or any(word in name for word in words)]
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
@@ -394,7 +414,11 @@ class Verdict:
 
 
 def judge(code, out, err):
-    if code == 0 and err == "" and re.fullmatch(r"AUC Score: (0\.\d{4}|1\.0000)\n", out):
+    if (
+        code == 0
+        and re.fullmatch(r"(warning: [^\n]+\n)?", err)
+        and re.fullmatch(r"AUC Score: (0\.\d{4}|1\.0000)\n", out)
+    ):
         return Verdict("answered", out)
     if code == 2 and out == "" and re.fullmatch(r"exp\.py: error: [^\n]+\n", err):
         return Verdict("refused", err)
@@ -483,7 +507,10 @@ class Worker:
 
 def write_good(folder):
     """The files that some kinds name in their arguments."""
+    usable = usable_kinds()
     for file, name in GOOD.items():
+        if name not in usable:
+            continue
         (folder / file).write_bytes(KINDS[name].join(KINDS[name].make(np.random.default_rng(0))))
     np.save(folder / "good.npy", make_rows(np.random.default_rng(0), LONG)[1])
 

@@ -1,7 +1,7 @@
 """Measure how fast the learner is beside others, as ratios, each from runs taken in turn.
 
-    python bench/speed.py                 on generated data
-    python bench/speed.py train.mat       the double loop on this file instead
+    python bench/speed.py                       on generated data
+    python bench/speed.py train.mat a9a.mat     the double loop on the first file, AUCs on all
 
 Two columns limit BLAS to one thread and to two. The exit code is 1 if a bound is missed.
 """
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from common import read
 from sklearn.linear_model import SGDClassifier
+from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from oam import OnlineAUC, PairLearner
@@ -24,8 +25,10 @@ from preprocess import Preprocessor
 
 THREADS = (1, 2)
 PAIRS = 1_000_000  # about as many as the double loop has time for; larger files are cut to random rows
-BUFFER, BLOCK = 1_000, 512  # of the generated dense data
+BUFFER, BLOCK, DRAW = 1_000, 512, OnlineAUC().draw  # of long streams
 CHUNK = 2_048
+MOST_ROWS = 60_000  # of a file whose AUC is measured
+STEP_SIZES = np.geomspace(20, 300_000, 9)
 
 
 def generate(n, d, positives, dtype=np.float32, seed=0):
@@ -71,21 +74,21 @@ def double_loop(X, y, C, buffer):
     return w
 
 
-def ours(X, y, C, buffer, block):
+def ours(X, y, C, buffer, block, draw=DRAW):
     """One pass of our learner, with a lane for each C."""
     rng = np.random.RandomState(0)
-    learner = PairLearner(X.shape[1], C, buffer, "gradient", block, X.dtype, rng)
+    learner = PairLearner(X.shape[1], C, buffer, "gradient", block, X.dtype, rng, draw if block > 1 else None)
     learner.learn(X, y)
     return learner.end()
 
 
-def floor(X, lanes):
-    """The products that no pass can do without, and nothing else: scores and sums of each block and both buffers."""
+def floor(X, lanes, draw):
+    """The products that a pass cannot do without, and nothing else: scores and sums of each block and what it meets."""
     W = np.ones((X.shape[1], lanes), X.dtype)
-    counts = np.ones((lanes, BUFFER), X.dtype)
-    buffers = X[:BUFFER].copy(), X[-BUFFER:].copy()
+    counts = np.ones((lanes, max(BLOCK, draw)), X.dtype)
+    drawn = X[:draw].copy(), X[-draw:].copy()
     for i in range(0, len(X), BLOCK):
-        for A in (X[i : i + BLOCK], *buffers):
+        for A in (X[i : i + BLOCK], *drawn):
             A @ W
             A.T @ counts[:, : len(A)].T
 
@@ -142,17 +145,44 @@ def add_double_loop(table, name, X, y, patience):
 def add_floor_and_peer(table, patience):
     X, y = generate(100_000, 120, 0.3)
     C = OnlineAUC().C
-    seconds = fastest(
-        patience,
-        ours_8=lambda: ours(X, y, np.full(8, C), BUFFER, BLOCK),
-        floor_8=lambda: floor(X, 8),
-        ours_1=lambda: ours(X, y, C, BUFFER, BLOCK),
-        floor_1=lambda: floor(X, 1),
-        peer=lambda: SGDClassifier(loss="hinge", average=True, max_iter=1, tol=None).fit(X, y),
+    contestants = {"peer": lambda: SGDClassifier(loss="hinge", average=True, max_iter=1, tol=None).fit(X, y)}
+    for lanes in (1, 8):
+        contestants |= {
+            f"ours {lanes}": lambda lanes=lanes: ours(X, y, np.full(lanes, C), BUFFER, BLOCK),
+            f"whole {lanes}": lambda lanes=lanes: floor(X, lanes, BUFFER),
+            f"drawn {lanes}": lambda lanes=lanes: floor(X, lanes, DRAW),
+        }
+    seconds = fastest(patience, **contestants)
+    for lanes in (1, 8):
+        ratios = [seconds[f"ours {lanes}"] / seconds[f"{floor} {lanes}"] for floor in ("whole", "drawn")]
+        table.add(f"ours / floor of whole buffers, lanes: {lanes}, 100000 x 120", ratios[0], most=3)
+        table.add(f"ours / floor of the drawn rows, lanes: {lanes}", ratios[1])
+    table.add("SGDClassifier / ours, one pass, 1 lane", seconds["peer"] / seconds["ours 1"], least=1.3)
+
+
+def add_aucs(table, path):
+    """The AUC on one half of a file's rows after a pass over the other, at the best of some settings each."""
+    X, y = read(path)
+    train, test = np.array_split(np.random.default_rng(0).permutation(len(y))[:MOST_ROWS], 2)
+    preprocessor = Preprocessor().fit(X[train])
+    A, B = (preprocessor.transform(X[rows]) for rows in (train, test))
+    A, B = (Z.toarray() if sp.issparse(Z) else Z for Z in (A, B))
+    n_pos = np.count_nonzero(y[train] > 0)
+    C = STEP_SIZES / (n_pos * (len(train) - n_pos) * A.var(axis=0).sum())
+
+    def best(scores):
+        return max(roc_auc_score(y[test], s) for s in scores)
+
+    drawn, whole = (best((B @ ours(A, y[train], C, BUFFER, BLOCK, draw).W_mean).T) for draw in (DRAW, BUFFER))
+    peers = [
+        SGDClassifier(average=True, max_iter=1, tol=None, alpha=a, random_state=0) for a in 10.0 ** np.arange(-6, -1)
+    ]
+    peer = best(peer.fit(A, y[train]).decision_function(B) for peer in peers)
+    name = f"{Path(path).name}, {A.shape[0]} x {A.shape[1]}"
+    print(f"AUC, {name}: drawn rows {drawn:.4f}, whole buffers {whole:.4f}, SGDClassifier {peer:.4f}")
+    table.add(
+        f"1,000 * (AUC - the better of the others'): {Path(path).name}", 1000 * (drawn - max(whole, peer)), least=-2
     )
-    table.add("ours / floor, 8 lanes, 100000 x 120", seconds["ours_8"] / seconds["floor_8"], most=5)
-    table.add("ours / floor, 1 lane", seconds["ours_1"] / seconds["floor_1"])
-    table.add("SGDClassifier / ours, one pass, 1 lane", seconds["peer"] / seconds["ours_1"], least=1)
 
 
 def add_growth(table, patience):
@@ -172,7 +202,8 @@ def learn_in_chunks():
     X, y = generate(1_000_000, 30, 0.3, np.float64)
     preprocessor = Preprocessor().fit(X)
     rng = np.random.RandomState(0)
-    learner = PairLearner(preprocessor.n_features_out_, OnlineAUC().C, BUFFER, "gradient", BLOCK, np.float32, rng)
+    n_features, C = preprocessor.n_features_out_, OnlineAUC().C
+    learner = PairLearner(n_features, C, BUFFER, "gradient", BLOCK, np.float32, rng, DRAW)
     for i in range(0, len(X), CHUNK):
         learner.learn(preprocessor.transform(X[i : i + CHUNK]), y[i : i + CHUNK])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -189,7 +220,9 @@ def add_memory(table):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="data for the double loop (default: generated 0/1)")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="data for the double loop and the AUCs (default: generated 0/1)"
+    )
     parser.add_argument(
         "--patience", type=float, default=25, metavar="S", help="seconds for each group of contestants (default: 25)"
     )
@@ -201,8 +234,10 @@ def main():
     add_memory(table)  # first, because a child's peak begins at its parent's
     add_floor_and_peer(table, options.patience)
     add_growth(table, options.patience)
-    for path in options.files:
+    for path in options.files[:1]:
         add_double_loop(table, Path(path).name, *prepared(path, OnlineAUC().buffer), options.patience)
+    for path in options.files:
+        add_aucs(table, path)
     if not options.files:
         add_double_loop(table, "generated", *zeros_and_ones(), options.patience)
     print(f"{table.missed} of the bounds missed")

@@ -1,26 +1,35 @@
 """Learn from files larger than memory should hold, and print how long it took and how much memory.
 
-    python bench/stream.py                              10,000,000 rows x 50 columns of .npy, CSV and LIBSVM text
+    python bench/stream.py                              10,000,000 rows x 50 columns of .npy, CSV and Parquet
     python bench/stream.py --rows 1000000 --kinds npy   less of it
+    python bench/stream.py --old ../before              also by another version of this program, run in turn
+    python bench/stream.py --parts FILE.mat ...         eight parts, merged, against one pass, on these data sets
 
 The files are written into a temporary directory, in blocks of 100,000 rows; text repeats the first block. Beside each
-time is the least that it could be: that of reading the file's bytes once.
+time is the least that it could be, that of reading the file's bytes once, and what other learners take that are fed the
+same file by pandas: scikit-learn's SGDClassifier and, if it is installed, river's LogisticRegression. Memory is that of
+the process that needs most, of a tenth of the rows and of all.
 """
 
 import argparse
 import io
+import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import common
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import roc_auc_score
 
 BLOCK = 100_000
+CHUNK = 40_000  # rows that others are fed at a time
 
 
 def make_block(rng, weights):
@@ -57,6 +66,20 @@ def write_svm(directory, n_blocks, rng, weights):
     return repeat(text, directory / "rows.svm", n_blocks)
 
 
+def write_parquet(directory, n_blocks, rng, weights):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path, writer = directory / "rows.parquet", None
+    for _ in range(n_blocks):
+        X, y = make_block(rng, weights)
+        table = pa.table({**{f"c{j}": column for j, column in enumerate(X.T.copy())}, "label": y})
+        writer = writer or parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
+    return [path]
+
+
 def repeat(text, path, n_blocks):
     with path.open("wb") as file:
         for _ in range(n_blocks):
@@ -64,22 +87,27 @@ def repeat(text, path, n_blocks):
     return [path]
 
 
-WRITERS = {"npy": write_npy, "csv": write_csv, "svm": write_svm}
+WRITERS = {"npy": write_npy, "csv": write_csv, "parquet": write_parquet, "svm": write_svm}
 
 
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import common, exp
+import exp
 exp.main(["--stream", "-q", *sys.argv[1:]])
-print(common.peak_megabytes())
+try:
+    import resource
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(most / (1e6 if sys.platform == "darwin" else 1e3))
+except ImportError:
+    print(0.0)
 """
 
 
-def run(paths):
-    """The seconds of the command, its greatest memory in MB, and the AUC."""
+def run(paths, *options, root=common.ROOT):
+    """The seconds of the command, the memory of its largest process in MB, and the AUC."""
     start = time.perf_counter()
-    argv = [sys.executable, "-c", PROGRAM, str(common.ROOT / "bench"), *map(str, paths)]
+    argv = [sys.executable, "-c", PROGRAM, str(root), *map(str, paths), *map(str, options)]
     done = subprocess.run(argv, capture_output=True, text=True)
     seconds = time.perf_counter() - start
     found = re.fullmatch(r"AUC Score: (\d\.\d{4})\n(\S+)\n", done.stdout)
@@ -97,25 +125,147 @@ def read_bytes(paths):
     return time.perf_counter() - start
 
 
+# --- other learners, fed by pandas -----------------------------------------------------------------------------------
+
+
+def chunks(paths, n_columns):
+    """Data frames of some rows of the file at a time, and their labels."""
+    import pandas as pd
+
+    names = [f"c{j}" for j in range(n_columns)]
+    if paths[0].suffix == ".npy":
+        n_rows = len(np.load(paths[1], mmap_mode="r"))
+        for i in range(0, n_rows, CHUNK):
+            X, y = (np.array(np.load(path, mmap_mode="r")[i : i + CHUNK]) for path in paths)
+            yield pd.DataFrame(X, columns=names), y
+    elif paths[0].suffix == ".csv":
+        for frame in pd.read_csv(paths[0], header=None, names=[*names, "label"], chunksize=CHUNK):
+            yield frame[names], frame["label"].to_numpy()
+    else:
+        from pyarrow import parquet
+
+        for batch in parquet.ParquetFile(paths[0]).iter_batches(CHUNK):
+            frame = batch.to_pandas()
+            yield frame[names], frame["label"].to_numpy()
+
+
+def feed(learn, paths, n_columns, n_rows):
+    """Rows a second of a learner, by as many rows as take half a minute at most."""
+    done, start = 0, time.perf_counter()
+    for X, y in chunks(paths, n_columns):
+        learn(X, y)
+        done += len(y)
+        if time.perf_counter() - start > 30:
+            break
+    return min(done, n_rows) / (time.perf_counter() - start)
+
+
+def others(paths, n_columns, n_rows):
+    """Rows a second of other learners, by their names."""
+    from sklearn.linear_model import SGDClassifier
+
+    learner = SGDClassifier(random_state=0)
+    rates = {"SGDClassifier": feed(lambda X, y: learner.partial_fit(X, y, classes=[0, 1]), paths, n_columns, n_rows)}
+    if find_spec("river"):
+        import pandas as pd
+        from river import linear_model, preprocessing
+
+        model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+        learn = lambda X, y: model.learn_many(X, pd.Series(y.astype(bool)))  # noqa: E731
+        rates["river"] = feed(learn, paths, n_columns, n_rows)
+    return rates
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def compare_speed(options):
+    n_blocks = max(options.rows // BLOCK, 1)
+    n_rows = n_blocks * BLOCK
+    print(f"{n_rows} rows x {options.columns} columns, {os.cpu_count()} cores; seconds are medians of {options.times}")
+    for kind in options.kinds:
+        with tempfile.TemporaryDirectory() as directory:
+            few, many = (
+                write_rows(kind, Path(directory) / name, n, options.columns)
+                for name, n in (("few", max(n_blocks // 10, 1)), ("many", n_blocks))
+            )
+            size = sum(path.stat().st_size for path in many) / 1e9
+            print(f"\n{kind}: {size:.2f} GB, bytes read in {read_bytes(many):.1f} s")
+            versions = {"--jobs 1": (common.ROOT, 1), "--jobs 2": (common.ROOT, 2)}
+            if options.old and kind != "parquet":
+                versions = {"before": (options.old, None), **versions}
+            seconds, found = {name: [] for name in versions}, {}
+            for _ in range(options.times):
+                for name, (root, jobs) in versions.items():
+                    how = () if jobs is None else ("--jobs", jobs)
+                    took, megabytes, auc = run(many, *how, root=root)
+                    seconds[name].append(took)
+                    found[name] = megabytes, auc
+            print(f"{'':10s} {'seconds':>8s} {'rows/s':>10s} {'MB, a tenth':>12s} {'MB, all':>8s} {'AUC':>7s}")
+            for name, (root, jobs) in versions.items():
+                how = () if jobs is None else ("--jobs", jobs)
+                _, less, _ = run(few, *how, root=root)
+                took, (megabytes, auc) = statistics.median(seconds[name]), found[name]
+                print(f"{name:10s} {took:8.1f} {n_rows / took:10.0f} {less:12.0f} {megabytes:8.0f} {auc:7.4f}")
+            one, two = (statistics.median(seconds[f"--jobs {jobs}"]) for jobs in (1, 2))
+            before = (
+                f"before / --jobs 1: {statistics.median(seconds['before']) / one:.2f}; " if "before" in seconds else ""
+            )
+            print(f"{before}--jobs 1 / --jobs 2: {one / two:.2f}")
+            if kind != "svm":
+                for name, rate in others(many, options.columns, n_rows).items():
+                    print(f"{name} fed by pandas: {rate:.0f} rows/s")
+            sys.stdout.flush()
+
+
+def write_rows(kind, directory, n_blocks, n_columns):
+    directory.mkdir()
+    rng = np.random.default_rng(0)
+    return WRITERS[kind](directory, n_blocks, rng, rng.normal(size=n_columns))
+
+
+def compare_parts(files):
+    """AUC of eight parts of a data set, so many at a time, against one pass, on rows that are in none of them."""
+    from tenfold import heads, streams
+
+    heads.LEAST_BYTES = 2**40  # files are not cut
+    ways = [(1, 1), (2, 4), (4, 2), (8, 1)]
+    print(f"{'data':20s} {'one pass':>9s} " + " ".join(f"{k} at a time" for k, _ in ways[1:]))
+    for file in files:
+        X, y = common.read(file)
+        X = X.toarray() if hasattr(X, "toarray") else X
+        aucs = []
+        for seed in range(3):
+            order = np.random.RandomState(seed).permutation(len(y))
+            test, parts = order[: len(y) // 4], np.array_split(order[len(y) // 4 :], 8)
+            with tempfile.TemporaryDirectory() as directory:
+                for i, rows in enumerate(parts):
+                    np.save(Path(directory, f"x-{i}.npy"), X[rows])
+                    np.save(Path(directory, f"y-{i}.npy"), y[rows])
+                for at_a_time, rounds in ways:
+                    streams.STEPS_OF_A_PART = 1 if at_a_time > 1 else 10**9
+                    streams.MOST_PARTS, streams.ROUNDS, streams.FEW_PIECES = at_a_time, rounds, at_a_time
+                    result = streams.learn_stream([directory], features="linear", seed=seed)
+                    aucs.append(roc_auc_score(y[test], result.ranker.decision_function(X[test])))
+        means = np.reshape(aucs, (-1, len(ways))).mean(axis=0)
+        differences = " ".join(f"{mean - means[0]:+11.4f}" for mean in means[1:])
+        print(f"{Path(file).stem:20s} {means[0]:9.4f} {differences}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, metavar="N", help="rows (default: 10000000)")
     parser.add_argument("--columns", type=int, default=50, metavar="N", help="columns (default: 50)")
-    parser.add_argument("--kinds", nargs="+", choices=WRITERS, default=list(WRITERS), help="files (default: all)")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="runs of each, in turn (default: 1)")
+    kinds = [kind for kind in WRITERS if kind != "svm" and (kind != "parquet" or find_spec("pyarrow"))]
+    parser.add_argument("--kinds", nargs="+", choices=WRITERS, default=kinds, help="files (default: all but svm)")
+    parser.add_argument("--old", type=Path, metavar="DIR", help="the folder of another version (default: none)")
+    parser.add_argument("--parts", nargs="+", metavar="FILE", help="data sets to merge eight parts of (default: none)")
     options = parser.parse_args()
-    n_blocks = max(options.rows // BLOCK, 1)
-    print(f"{n_blocks * BLOCK} rows x {options.columns} columns")
-    print(f"{'file':5s} {'GB':>6s} {'reading s':>10s} {'learning s':>11s} {'memory MB':>10s} {'AUC':>7s}")
-    for kind in options.kinds:
-        with tempfile.TemporaryDirectory() as directory:
-            rng = np.random.default_rng(0)
-            paths = WRITERS[kind](Path(directory), n_blocks, rng, rng.normal(size=options.columns))
-            size = sum(path.stat().st_size for path in paths) / 1e9
-            seconds, megabytes, auc = run(paths)
-            print(
-                f"{kind:5s} {size:6.2f} {read_bytes(paths):10.1f} {seconds:11.1f} {megabytes:10.0f} {auc:7.4f}",
-                flush=True,
-            )
+    if options.parts:
+        compare_parts(options.parts)
+    else:
+        compare_speed(options)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ class Columns:
 
     Columns of two values are -1 and +1 in the first two, and have no curves: standardising would let the rarest speak
     the loudest. There are no ranks without others, nor with more than ``most_ranked`` of them, where they are dear.
-
-    ``weights_`` (see `tenfold.metric`) say by how much columns matter; they are all 1 until somebody sets them.
     """
 
     def __init__(self, most_ranked=np.inf):
@@ -26,7 +24,6 @@ class Columns:
         self.varying_ = np.flatnonzero(low < high)
         Z, self.low_ = take(Z, self.varying_), low[self.varying_]
         self.many_ = np.flatnonzero(((Z != self.low_) & (Z != high[self.varying_])).any(axis=0))
-        self.weights_ = np.ones(len(self.varying_), np.float32)
         many = take(Z, self.many_)
         self.mean_, self.sd_ = many.mean(axis=0), many.std(axis=0)
         ascending = np.sort(many[:RANKED_ROWS].T) if many.shape[1] <= MOST_CURVES else many[:1, :0].T
@@ -37,7 +34,7 @@ class Columns:
 
     def arrays(self):
         """All that was learned, as arrays by name."""
-        names = ("varying_", "low_", "many_", "weights_", "mean_", "sd_", "cuts_", "cut_columns_", "step_")
+        names = ("varying_", "low_", "many_", "mean_", "sd_", "cuts_", "cut_columns_", "step_")
         arrays = {name: getattr(self, name) for name in names}
         if self.ranked_:
             arrays["knots"] = np.concatenate([np.empty((2, 0)), *map(np.stack, self.knots_)], axis=1)

@@ -52,17 +52,26 @@ def table_head():
     return f"{'learner':<34} {'AUC':>6} {'+/-':>7} {'seconds':>8}  lead of ours"
 
 
-def table_row(result, ours):
-    """A line for the table: the mean AUC, its deviation over the folds, the seconds, and how far ours leads."""
+def table_cells(result, ours):
+    """The name, the mean AUC, its deviation over the folds, the seconds, and how far ours leads; or the trouble."""
     if result.trouble:
-        return f"{result.name:<34} {result.trouble}"
-    deviation = f"{np.std(result.aucs, ddof=1):7.4f}" if len(result.aucs) > 1 else f"{'-':>7}"
-    row = f"{result.name:<34} {np.mean(result.aucs):6.4f} {deviation} {result.seconds:8.1f}"
+        return [result.name, result.trouble]
+    deviation = f"{np.std(result.aucs, ddof=1):.4f}" if len(result.aucs) > 1 else "-"
+    cells = [result.name, f"{np.mean(result.aucs):.4f}", deviation, f"{result.seconds:.1f}"]
     if result is ours:
-        return row
+        return cells
     leads = np.subtract(ours.aucs, result.aucs)
-    row += f"  {leads.mean():+.4f}"
-    return row if len(leads) == 1 else row + " [{:+.4f}, {:+.4f}]".format(*interval(leads))
+    over_folds = "" if len(leads) == 1 else " [{:+.4f}, {:+.4f}]".format(*interval(leads))
+    return [*cells, f"{leads.mean():+.4f}{over_folds}"]
+
+
+def table_row(result, ours):
+    """A line for the table."""
+    name, *cells = table_cells(result, ours)
+    if result.trouble:
+        return f"{name:<34} {cells[0]}"
+    auc, deviation, seconds, *lead = cells
+    return "  ".join([f"{name:<34} {auc:>6} {deviation:>7} {seconds:>8}", *lead])
 
 
 def interval(leads):

@@ -30,9 +30,14 @@ def cost_by_threshold(scores, y, cost):
 
 
 def best_threshold(scores, y, cost):
-    """The threshold above which acting costs the least."""
+    """The threshold above which acting costs the least; of equally good ones that which acts on the fewest rows."""
     thresholds, total = cost_by_threshold(scores, y, cost)
-    return thresholds[total.argmin()]
+    return thresholds[first_least(total)]
+
+
+def first_least(costs):
+    """The position of the least cost, or the first of those that are equal to it but for rounding."""
+    return int(np.argmax(costs <= costs.min() * (1 + 1e-12)))
 
 
 @dataclass
@@ -68,7 +73,7 @@ def cost_of(acted, y, cost):
 class Decisions:
     """Which rows to act on at given costs, and what came of it, by each rule.
 
-    ``threshold`` is that of the moved threshold for rows to come, or None if there are no folds to find it by.
+    ``threshold`` is that of the moved threshold for new rows, or None if there are no folds to find it by.
     """
 
     cost: object
@@ -118,7 +123,7 @@ def find_costs(name, data, y, pair, cost_name):
     if data.cost is not None:
         return data.cost
     if cost_name:
-        raise InputError(f"{name} holds no {cost_name}, expected the costs of errors on each row")
+        raise InputError(f"{name} holds no {cost_name}, expected a variable with two costs for each row")
     if not pair:
         if y is None or len(set(y)) < 2:
             raise InputError(f"{name} has neither labels of both classes nor costs for each row, expected --cost FN,FP")

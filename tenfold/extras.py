@@ -1,4 +1,8 @@
-"""What the command does beside the AUC, where it is asked to: a comparison, decisions, a model, scores, figures."""
+"""What the command does beside the AUC, where it is asked to: tables, files, figures, a page."""
+
+import os
+import shlex
+import subprocess
 
 import numpy as np
 from scipy.special import expit
@@ -7,7 +11,11 @@ from sklearn.base import clone
 from tenfold.calibration import log_odds
 from tenfold.comparison import compare, table_head, table_row
 from tenfold.decisions import decide, decide_by_folds
-from tenfold.figures import draw, draw_decisions
+from tenfold.explain import explain, find_columns
+from tenfold.figures import draw, draw_decisions, draw_explanation
+from tenfold.models import VERSION
+from tenfold.page import make_content, write_page
+from tenfold.readers.sample import NAME
 from tenfold.writing import print_result, write_scores
 
 
@@ -23,6 +31,7 @@ def do_extras(options, terminal, data, experiment, cost, estimator, folds, resul
         by_folds = len(folds) > 1
         decisions = decide_by_folds(experiment, scores, cost) if by_folds else decide(y, scores, expit(scores), cost)
         terminal.decisions(decisions)
+    explanation = explain_columns(options, terminal, data, experiment, folds) if options.explain else None
     if options.save:
         save_model(options.save, data, experiment, estimator, scores)
         terminal.say(f"the model, learned from all {len(experiment.y)} rows, is in {options.save}")
@@ -30,9 +39,45 @@ def do_extras(options, terminal, data, experiment, cost, estimator, folds, resul
         known = (decisions.probability, decisions.acted["Bayes minimum risk"]) if decisions else ()
         write_scores(options.scores, scores, *known)
         terminal.say(f"scores of rows not learned from are in {options.scores}")
+    if options.page:
+        name, settings = options.files[-1] if options.files else NAME, page_settings(options, terminal, experiment)
+        about = name, data.y, settings, command_line(options.argv)
+        write_page(options.page, make_content(*about, experiment, folds, decisions, explanation, results))
+        terminal.say(f"the page is in {options.page}")
     if options.plots:
-        draw_figures(options.plots, experiment, folds, results, decisions)
+        draw_figures(options.plots, experiment, folds, decisions, explanation, results)
         terminal.say(f"figures are in {options.plots}")
+
+
+def explain_columns(options, terminal, data, experiment, folds):
+    """Say which columns matter."""
+    how = {"jobs": options.jobs, "with_dependence": bool(options.plots), "report": terminal.explaining()}
+    explanation = explain(experiment, folds, find_columns(data), options.seed, **how)
+    terminal.columns(explanation)
+    return explanation
+
+
+def command_line(argv):
+    """The command, as one would type it."""
+    words = ["python", "exp.py", *map(str, argv)]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def page_settings(options, terminal, experiment):
+    """What the AUC rests on, as pairs of words."""
+    n_splits = len(experiment.splits)
+    if n_splits > 1:
+        yield "tested on", f"{n_splits} folds of the same file; each row by a model that has not learned from it"
+    else:
+        yield "learned from", f"{options.files[0]}, {len(experiment.y)} rows"
+        yield "tested on", f"{options.files[1]}, {len(experiment.y_test)} rows"
+    yield "seconds", f"{terminal.taken:.1f} of {options.budget:g}"
+    published = {name: getattr(options, name) for name in ("C", "buffer", "update", "passes")}
+    chosen = [f"{name} {value}" for name, value in published.items() if value is not None]
+    yield "learner", f"the published algorithm, {', '.join(chosen)}" if chosen else "the whole recipe"
+    yield "features", options.features or ("linear" if chosen else "auto")
+    yield "seed", options.seed
+    yield "version", VERSION
 
 
 def print_comparison(options, terminal, experiment, folds, cost):
@@ -64,7 +109,7 @@ def save_model(path, data, experiment, estimator, scores):
     model.save(path)
 
 
-def draw_figures(directory, experiment, folds, results, decisions):
+def draw_figures(directory, experiment, folds, decisions, explanation, results):
     """All figures that there is something to draw of."""
 
     def of_folds(scores):
@@ -74,3 +119,5 @@ def draw_figures(directory, experiment, folds, results, decisions):
     draw(directory, of_folds([fold.scores for fold in folds]), [fold.curve for fold in folds], learners)
     if decisions:
         draw_decisions(directory, experiment.y_test, decisions)
+    if explanation:
+        draw_explanation(directory, explanation)

@@ -10,11 +10,14 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from preprocess import row_chunks
+from tenfold.plan import LEAVES
+from tenfold.trees import TreeFeatures, Trees
 
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
 LEAST_DEVIATION = 0.05  # of a column's range
-WEIGHTED = "weighted "  # what the names of weighted versions begin with
+SMALL_DEVIATION = 0.02  # the same where columns of two values are scaled in another way
 CHUNK = 512  # rows whose similarities are computed at a time
+CACHED_CELLS = 50_000  # of landmarks, in float64, that stay in the cache
 
 
 class FeatureSets:
@@ -35,19 +38,24 @@ class FeatureSets:
         """Whether there is one set, and it consists of the scaled columns as they are."""
         return [getattr(s, "versions", None) for s in self.sets.values()] == [("scaled",)]
 
-    def fit_transform(self, Z, sample, rng):
+    def fit_transform(self, Z, y, fold, rows, rng):
         """Fit the sets in turn and yield for each the features of its rows and the numbers of those rows.
 
-        Sets with landmarks are fitted on the rows ``sample`` of Z, linear ones on all.
+        ``y`` are the signs of the rows of Z, ``fold`` their inner folds, and ``rows`` the numbers of those that each
+        kind of set is fitted on, by the name of the kind; all if it is not there.
         """
         every = np.arange(Z.shape[0])
+        sample = rows.get("landmarks", every)
         which = rng.choice(len(sample), min(len(sample), self.n_landmarks), replace=False)
         self.landmarks_ = Versions(self.columns, Z[sample[which]])
-        whole = Versions(self.columns, Z, self.landmarks_)
-        part = whole if len(sample) == len(every) else Versions(self.columns, Z[sample], self.landmarks_)
+        whole, versions = Versions(self.columns, Z, self.landmarks_), {}
         for feature_set in self.sets.values():
-            versions, rows = (part, sample) if isinstance(feature_set, LandmarkFeatures) else (whole, every)
-            yield feature_set.fit(versions).transform(versions), rows
+            kind = feature_set.kind
+            of_kind = rows.get(kind, every)
+            if kind not in versions:
+                all_rows = len(of_kind) == len(every)
+                versions[kind] = whole if all_rows else Versions(self.columns, Z[of_kind], self.landmarks_)
+            yield feature_set.fit_transform(versions[kind], y[of_kind], fold[of_kind]), of_kind
 
     def coefficients(self, weights):
         """For each set, what `score` needs of the weights of its features."""
@@ -62,8 +70,8 @@ class FeatureSets:
 class Versions(dict):
     """What the sets ask of the same rows, each made when it is first asked for.
 
-    ``versions["rank"]`` is a version of the rows, ``versions["weighted rank"]`` the same by the weights of the columns,
-    ``versions["rank", city_block]`` its distances from that of the landmarks.
+    ``versions["rank"]`` is a version of the rows, ``versions["rank", city_block]`` its distances from that of the
+    landmarks.
     """
 
     def __init__(self, columns, Z, landmarks=None):
@@ -75,8 +83,6 @@ class Versions(dict):
         if isinstance(key, tuple):
             version, distance = key
             self[key] = distance(self[version], self.landmarks[version], self.columns)
-        elif key.startswith(WEIGHTED):
-            self[key] = self[key.removeprefix(WEIGHTED)] * self.columns.weights_
         else:
             self[key] = getattr(self.columns, key)(self["scaled"])
         return self[key]
@@ -89,17 +95,27 @@ class LinearFeatures:
     fewer numbers with the same products.
     """
 
+    kind = "linear"
+    rows_ = None
+
     def __init__(self, *versions):
         self.versions = versions
 
-    def fit(self, versions):
+    def fit_transform(self, versions, y=None, fold=None):
         F = self._columns(versions)
-        variance = _variance(F)
-        self.scale_ = np.float32(1 / np.sqrt(max(variance.sum(), 1e-12)))
+        self._fit_scale(F)
+        return self._in_row_space(F * self.scale_)
+
+    def fit(self, versions):
+        """For rows that `features` describes by their columns, even if there are more columns than rows."""
+        self._fit_scale(self._columns(versions))
         return self
 
-    def transform(self, versions):
-        return self._in_row_space(self._columns(versions) * self.scale_)
+    def features(self, versions):
+        return self._columns(versions) * self.scale_
+
+    def _fit_scale(self, F):
+        self.scale_ = np.float32(1 / np.sqrt(max(_variance(F).sum(), 1e-12)))
 
     def _in_row_space(self, F):
         self.rows_ = None
@@ -110,7 +126,11 @@ class LinearFeatures:
         return self.L_
 
     def description(self):
-        return "linear", self.versions
+        return self.kind, self.versions
+
+    def arrays(self):
+        """The weights are all there is to keep."""
+        return {}
 
     def coefficients(self, w):
         """By how much each column counts."""
@@ -136,16 +156,31 @@ class ScaledFeatures(LinearFeatures):
     def __init__(self):
         super().__init__("scaled")
 
-    def fit(self, versions):
-        variance = _variance(versions["scaled"])
+    def fit_transform(self, versions, y=None, fold=None):
+        Z = versions["scaled"]
+        variance = _variance(Z)
         scale = np.where(variance > 0, 1 / np.sqrt(np.maximum(variance, LEAST_DEVIATION**2)), 0)
         self.scale_ = (scale / np.sqrt(scale**2 @ variance)).astype(np.float32)
-        return self
-
-    def transform(self, versions):
-        Z = versions["scaled"]
         Z *= self.scale_
         return self._in_row_space(Z)
+
+
+class StandardColumns(LinearFeatures):
+    """The scaled columns, those of many values divided by their deviation, those of two values from -1 to 1.
+
+    But for means, which do not matter to differences of rows, that is what `tenfold.columns` makes of them.
+    """
+
+    def __init__(self):
+        super().__init__("scaled")
+
+    def _fit_scale(self, Z):
+        low, high, variance = Z.min(axis=0), Z.max(axis=0), _variance(Z)
+        is_many = ((Z != low) & (Z != high)).any(axis=0)
+        with np.errstate(divide="ignore"):
+            scale = np.where(is_many, 1 / np.sqrt(np.maximum(variance, SMALL_DEVIATION**2)), 2 / (high - low))
+        scale[high == low] = 0
+        self.scale_ = (scale / np.sqrt(max(scale**2 @ variance, 1e-12))).astype(np.float32)
 
 
 def has_few_rows(F):
@@ -174,8 +209,13 @@ class LandmarkFeatures:
     Reference: C. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
     """
 
+    kind = "landmarks"
+
     def __init__(self, *terms):
         self.terms = terms
+
+    def fit_transform(self, versions, y=None, fold=None):
+        return self.fit(versions).transform(versions)
 
     def fit(self, versions):
         self.median_ = [_median(versions.landmarks[version, distance]) for version, distance, *_ in self.terms]
@@ -191,8 +231,14 @@ class LandmarkFeatures:
         F *= self.scale_
         return F
 
+    features = transform
+
     def description(self):
-        return "landmarks", [(version, distance.__name__, *rest) for version, distance, *rest in self.terms]
+        return self.kind, [(version, distance.__name__, *rest) for version, distance, *rest in self.terms]
+
+    def arrays(self):
+        """All that was learned and is needed to score, as arrays by name."""
+        return {"median": np.array(self.median_)}
 
     def coefficients(self, w):
         """By how much each landmark counts."""
@@ -246,8 +292,10 @@ def city_block(X, C, columns):
     root = np.sqrt(2 * np.abs(C[0, two]))
     D = _squared_distances(X[:, two] / root, C[:, two] / root)
     X, C = X[:, columns.many_], C[:, columns.many_]
+    n = max(CACHED_CELLS // max(X.shape[1], 1), 1)
     for i in range(0, len(X), CHUNK):  # a whole matrix of them, in float64, would take longer to get than to fill
-        D[i : i + CHUNK] += cdist(X[i : i + CHUNK], C, "cityblock")
+        for j in range(0, len(C), n):
+            D[i : i + CHUNK, j : j + n] += cdist(X[i : i + CHUNK], C[j : j + n], "cityblock")
     return D
 
 
@@ -271,31 +319,36 @@ def wide_feature_sets():
     return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
-def rich_feature_sets(columns, n_landmarks, small, weighted):
-    """The columns and curves over them, and similarities to landmarks that fall off as a bell, with a peak, or as both.
+def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES):
+    """The columns and curves over them, similarities to landmarks that fall off as a bell, with a peak, or as both, and
+    what trees say.
 
-    Only ``small`` data leaves time for all of them. If there are weights, the peak of the mixed ones is in ``weighted``
-    columns. Without ranks there are no city-block distances; there rows lie at much the same distance from each other,
-    and wider similarities do better.
+    Only ``small`` data leaves time for all kinds of similarity. Without ranks there are no city-block distances; there
+    rows lie at much the same distance from each other, and wider similarities do better.
     """
     sets = {"linear": LinearFeatures("standard", "curves")}
     bell = ("standard", euclidean, 2)
     peak = ("rank", city_block, 1) if columns.ranked_ else ("standard", euclidean, 1)
-    mixed_peak = (WEIGHTED + peak[0], *peak[1:]) if weighted else peak
     if n_landmarks and columns.ranked_:
-        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*mixed_peak, 0.5))
+        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*peak, 0.5))
     elif n_landmarks:
-        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*mixed_peak, 1))
+        sets["mixed"] = LandmarkFeatures((*bell, 0.5), (*bell, 1), (*bell, 2), (*peak, 1))
     if n_landmarks and small:
         sets["smooth"] = LandmarkFeatures((*bell, 1))
         sets["rough"] = LandmarkFeatures((*peak, 1))
+    if n_trees:
+        sets["trees"] = TreeFeatures(n_trees, n_leaves)
     return FeatureSets(columns, sets, n_landmarks)
 
 
-def make_feature_set(kind, parts, medians):
-    """A feature set from what its ``description`` has said of it."""
+def make_feature_set(kind, parts, arrays):
+    """A feature set from its ``description`` and ``arrays``."""
     if kind == "linear":
         return LinearFeatures(*parts)
+    if kind == "trees":
+        feature_set = TreeFeatures(*parts)
+        feature_set.trees_ = Trees(**arrays)
+        return feature_set
     feature_set = LandmarkFeatures(*((version, DISTANCES[distance], *rest) for version, distance, *rest in parts))
-    feature_set.median_ = list(medians)
+    feature_set.median_ = list(arrays["median"])
     return feature_set

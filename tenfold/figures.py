@@ -6,7 +6,10 @@ Below, ``results`` is a list with a pair ``(y, scores)`` for each fold: labels, 
 import numpy as np
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 
+from tenfold.comparison import interval
 from tenfold.decisions import cost_by_threshold
+from tenfold.words import MOST_COLUMNS, shorten
+from tenfold.writing import FIGURE_MARK
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines also differ by dashes.
 BLUE, GREY, INK = "#0072B2", "#5F5F5F", "#222222"
@@ -45,14 +48,22 @@ def draw(directory, results, curves, learners):
 
     with rc_context(STYLE):
         figures = {
-            "roc": roc(results),
+            "roc": roc(results, learners),
             "scores": scores(results),
-            "auc_time": auc_over(curves, 0, "training seconds", "AUC over training time"),
+            "auc_time": auc_over(curves, 0, "seconds of learning", "AUC over the time of learning"),
             "auc_steps": auc_over(curves, 1, "rows learned from", "AUC over rows learned from"),
         }
         if learners:
             figures["compare"] = compare(learners)
         _save(figures, directory)
+
+
+def draw_explanation(directory, explanation):
+    """Write columns.png and dependence.png: which columns matter, and how the score depends on the first of them."""
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        _save({"columns": columns(explanation), "dependence": dependence(explanation)}, directory)
 
 
 def draw_decisions(directory, y, decisions):
@@ -66,57 +77,79 @@ def draw_decisions(directory, y, decisions):
 
 def _save(figures, directory):
     for name, figure in figures.items():
-        figure.savefig(directory / f"{name}.png", dpi=150)
+        figure.savefig(directory / f"{name}.png", dpi=150, metadata={"Software": FIGURE_MARK.decode()})
 
 
-def roc(results):
-    """The ROC curve of each fold, thin, and their mean with a band of one standard deviation."""
-    figure, axes = _axes("ROC curve", 5.2, 4.8)
-    aucs = _aucs(results)
-    tprs = _tprs(results)
+def roc(results, learners=None):
+    """The ROC curve of each fold, thin, their mean with a band, and the means of the best three other learners.
+
+    A second plot has the left tenth, where false alarms are few.
+    """
+    figure, both = _axes("ROC curve", 9.4, 5.2, 2)
+    both[1].set_title("its left tenth, enlarged")
+    aucs, tprs = _aucs(results), _tprs(results)
     mean = tprs.mean(axis=0)
-    if len(results) > 1:
-        for k, (y, s) in enumerate(results):
-            fpr, tpr, _ = roc_curve(y, s)
-            axes.plot(fpr, tpr, color=BLUE, alpha=0.4, linewidth=0.8, label=None if k else f"{len(results)} test folds")
-        deviation = tprs.std(axis=0, ddof=1)
-        low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, 1)
-        axes.fill_between(GRID, low, high, color=BLUE, alpha=0.15, linewidth=0, label="± 1 standard deviation")
-        label = f"mean, AUC {aucs.mean():.4f} ± {aucs.std(ddof=1):.4f}"
-    else:
-        label = f"test rows, AUC {aucs[0]:.4f}"
-    axes.plot(GRID, mean, color=BLUE, linewidth=2.4, label=label)
-    _dress_roc(axes)
-    axes.legend(loc="lower right")
+    others = dict(list((learners or {}).items())[1:])
+    best = sorted(others, key=lambda name: -_aucs(others[name]).mean())[:3]
+    for axes in both:
+        if len(results) > 1:
+            for k, (y, s) in enumerate(results):
+                label = None if k else f"{len(results)} test folds"
+                axes.plot(*roc_curve(y, s)[:2], color=BLUE, alpha=0.4, linewidth=0.8, label=label)
+            deviation = tprs.std(axis=0, ddof=1)
+            low, high = np.maximum(mean - deviation, 0), np.minimum(mean + deviation, 1)
+            axes.fill_between(GRID, low, high, color=BLUE, alpha=0.15, linewidth=0, label="± 1 standard deviation")
+            who = "ours, mean" if best else "mean"
+            label = f"{who}, AUC {aucs.mean():.4f} ± {aucs.std(ddof=1):.4f}"
+        else:
+            label = f"test rows, AUC {aucs[0]:.4f}"
+        axes.plot(GRID, mean, color=BLUE, linewidth=2.4, label=label, zorder=4)
+        for name, colour, dashes in zip(best, OTHERS, DASHES[1:]):
+            label = f"{name}, AUC {_aucs(others[name]).mean():.4f}"
+            axes.plot(GRID, _tprs(others[name]).mean(axis=0), color=colour, linestyle=dashes, label=label, zorder=3)
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (2, 2)), label="chance")
+        axes.set(ylim=(0, 1.01), xlabel="false positive rate", ylabel="true positive rate")
+    both[0].set_xlim(-0.01, 1)
+    both[1].set_xlim(-0.001, 0.1)
+    _legend(figure, both[0])
     return figure
 
 
 def compare(learners):
-    """The mean ROC curve of each learner, the legend in the order of their AUC."""
-    figure, axes = _axes("Mean ROC curve of each learner", 7.9, 4.8)
-    means = {name: _aucs(results).mean() for name, results in learners.items()}
-    ours = next(iter(learners))
-    looks = [(dashes, colour) for dashes in DASHES for colour in OTHERS]
-    rank = 0
-    for name in sorted(learners, key=means.get, reverse=True):
-        dashes, colour = ("-", BLUE) if name == ours else looks[rank % len(looks)]
-        rank += name != ours
-        axes.plot(
-            GRID,
-            _tprs(learners[name]).mean(axis=0),
-            color=colour,
-            linestyle=dashes,
-            linewidth=2.8 if name == ours else 1.1,
-            zorder=3 if name == ours else 2,
-            label=f"{means[name]:.4f}  {name}",
+    """A row for each learner, the best on top: its AUC, those of its folds as faint dots, and the lead of ours."""
+    aucs = {name: _aucs(results) for name, results in learners.items()}
+    ours = next(iter(aucs))
+    names = sorted(aucs, key=lambda name: aucs[name].mean())
+    figure, (left, right) = _axes("AUC of each learner", 9.4, 1.6 + 0.3 * len(names), 2, sharey=True)
+    right.set_title("lead of ours, 95 % interval")
+    for row, name in enumerate(names):
+        colour = BLUE if name == ours else INK
+        left.plot(
+            aucs[name], np.full(len(aucs[name]), row), "o", color=colour, alpha=0.2, markersize=5, markeredgewidth=0
         )
-    _dress_roc(axes)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title="AUC", alignment="left")
+        left.plot(aucs[name].mean(), row, "D", color=colour, markersize=7)
+        left.annotate(
+            f"{aucs[name].mean():.4f}", (1.01, row), xycoords=("axes fraction", "data"), va="center", color=colour
+        )
+        if name != ours:
+            leads = aucs[ours] - aucs[name]
+            if len(leads) > 1:
+                right.plot(interval(leads), [row, row], color=colour, linewidth=1.6)
+            right.plot(leads.mean(), row, "o", color=colour, markersize=6)
+    right.axvline(0, color=BLUE, linewidth=1.6)
+    left.set_yticks(range(len(names)), names)
+    left.get_yticklabels()[names.index(ours)].set(color=BLUE, fontweight="bold")
+    left.set(xlabel="AUC (diamond: mean, dots: folds)", ylim=(-0.6, len(names) - 0.4))
+    right.set_xlabel("AUC of ours minus that of the learner")
+    right.tick_params(labelleft=False)
     return figure
 
 
 def auc_over(curves, column, what, title):
-    """The AUC on the test rows against a column of the curves' points, for each fold and in the mean."""
+    """The AUC on the test rows against a column of the curves' points, for each fold and in the mean.
+
+    The axis begins with the first point: before it, rows are cleaned and features made, and there is nothing to rank.
+    """
     figure, axes = _axes(title)
     curves = [np.maximum(curve, 1e-3) for curve in curves]  # no zero on a logarithmic axis
     first, last = min(curve[0, column] for curve in curves), max(curve[-1, column] for curve in curves)
@@ -133,7 +166,7 @@ def auc_over(curves, column, what, title):
         _plain_numbers(axes.xaxis)
     axes.set_xlabel(what)
     axes.set_ylabel("AUC on the test rows")
-    axes.legend(loc="lower right")
+    _legend(figure, axes)
     return figure
 
 
@@ -152,7 +185,7 @@ def scores(results):
     _plain_numbers(axes.yaxis)
     axes.set_xlabel("score")
     axes.set_ylabel("rows")
-    axes.legend(loc="upper right")
+    _legend(figure, axes)
     return figure
 
 
@@ -169,7 +202,7 @@ def precision_recall(y, decisions):
             recall, precision = decisions.outcomes[name].recall, decisions.outcomes[name].precision
             axes.plot(recall, precision, marker, color=colour, markersize=9, label=name, zorder=3, clip_on=False)
     axes.set(xlim=(0, 1.01), ylim=(0, 1.02), xlabel="recall", ylabel="precision")
-    axes.legend(loc="best")
+    _legend(figure, axes)
     return figure
 
 
@@ -187,24 +220,71 @@ def cost(y, decisions):
         label = f"threshold {decisions.threshold:.4g}: {least:.4g}"
         axes.plot(decisions.threshold, least, "o", color=OTHERS[0], markersize=9, label=label, zorder=3)
     axes.set(xlabel="threshold of the score", ylabel="cost per row", ylim=(0, None))
-    axes.legend(loc="best")
+    _legend(figure, axes)
     return figure
 
 
-def _axes(title, width=6.0, height=4.2):
+def columns(explanation):
+    """The AUC that is lost when a column is shuffled, with its standard error, the strongest on top."""
+    found = list(zip(explanation.columns, explanation.means, explanation.errors))[:MOST_COLUMNS][::-1]
+    over = "folds" if explanation.n_folds > 1 else "shuffles"
+    figure, axes = _axes("Columns that matter", 7.0, 1.4 + 0.3 * len(found))
+    rows = range(len(found))
+    names = [shorten(column.name) for column, _, _ in found]
+    axes.barh(rows, [mean for _, mean, _ in found], color=BLUE, alpha=0.75, height=0.7)
+    errors = [error for _, _, error in found]
+    axes.errorbar([mean for _, mean, _ in found], rows, xerr=errors, fmt="none", ecolor=INK, elinewidth=1.2, capsize=3)
+    axes.axvline(0, color=GREY, linewidth=1)
+    axes.set_yticks(rows, [_plain(name) for name in names])
+    axes.set_xlabel(f"AUC lost when its values are shuffled (bars: ± standard error over {over})")
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+def dependence(explanation):
+    """The mean score over the values of the strongest columns, with a band of one standard error over the folds."""
+    shown = explanation.dependences
+    n_rows = -(-len(shown) // 3)
+    figure, all_axes = _axes("", 9.4, 0.6 + 2.7 * n_rows, (n_rows, min(len(shown), 3)))
+    figure.suptitle("Mean score if all rows had this value", x=0.01, ha="left", fontsize=11, fontweight="bold")
+    for axes, one in zip(all_axes, shown):
+        mean, n_folds = one.scores.mean(axis=1), one.scores.shape[1]
+        error = one.scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(mean))
+        if one.column.values is None:
+            axes.fill_between(one.values, mean - error, mean + error, color=BLUE, alpha=0.2, linewidth=0)
+            axes.plot(one.values, mean, "o-" if len(mean) <= 5 else "-", color=BLUE, linewidth=1.8, markersize=5)
+        else:
+            axes.errorbar(mean, range(len(mean)), xerr=error, fmt="o", color=BLUE, elinewidth=1.2, capsize=3)
+            axes.set_yticks(range(len(mean)), [_plain(shorten(str(value), 16)) for value in one.values])
+        axes.set_title(_plain(shorten(one.column.name, 32)), fontsize=10)
+        (axes.set_ylabel if one.column.values is None else axes.set_xlabel)("mean score")
+        if one.column.values is None and len(one.column.features) > 1:
+            axes.set_xlabel("days since the first date")
+    for axes in all_axes[len(shown) :]:
+        axes.remove()
+    return figure
+
+
+def _axes(title, width=6.0, height=4.4, n=1, **settings):
+    """A figure and its axes: one, or a row of n, or n rows and columns of them."""
     from matplotlib.figure import Figure
 
     figure = Figure((width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(title)
-    return figure, axes
+    shape = n if isinstance(n, tuple) else (1, n)
+    axes = figure.subplots(*shape, squeeze=False, **settings).ravel()
+    axes[0].set_title(title)
+    return figure, axes[0] if n == 1 else axes
 
 
-def _dress_roc(axes):
-    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (2, 2)), label="chance")
-    axes.set(xlim=(-0.01, 1), ylim=(0, 1.01), aspect="equal")
-    axes.set_xlabel("false positive rate")
-    axes.set_ylabel("true positive rate")
+def _legend(figure, axes):
+    """Below the axes, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2 if len(labels) < 5 else 3)
+
+
+def _plain(text):
+    """Text without the signs that matplotlib would take for a formula."""
+    return text.replace("$", r"\$")
 
 
 def _plain_numbers(axis):

@@ -14,7 +14,7 @@ from preprocess import InputError
 from tenfold.efforts import EFFORTS, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 
-RESERVE = 0.12  # share of the budget kept for scoring, printing and ending
+RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
@@ -73,7 +73,8 @@ class Fold:
     """What one fold, or one pair of files, has given.
 
     ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
-    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``.
+    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``. ``model`` is its
+    `ScoreFunction`, if that was to be kept.
     """
 
     auc: float
@@ -84,6 +85,7 @@ class Fold:
     done: float
     shares: dict
     effort: float = 1.0
+    model: object = field(default=None, compare=False)
 
 
 @dataclass
@@ -144,7 +146,7 @@ class Curve:
         self.points.append((seconds, self.rows, auc))
 
 
-def run_fold(fold, experiment, estimator, clock, with_curve=False):
+def run_fold(fold, experiment, estimator, clock, with_curve=False, with_model=False):
     """Learn from the training rows of a fold and measure the AUC on its test rows."""
     stop, begun = clock.start(fold), clock.now()
     X_test, y_test = experiment.test_rows(fold)
@@ -165,11 +167,21 @@ def run_fold(fold, experiment, estimator, clock, with_curve=False):
         curve.end(learned, area)
     points = curve.points if curve else []
     seconds = clock.now() - begun
-    return Fold(area, scores, seconds, points, estimator.changes_, estimator.done_, estimator.shares_)
+    model = estimator.score_function_ if with_model else None
+    return Fold(area, scores, seconds, points, estimator.changes_, estimator.done_, estimator.shares_, model=model)
 
 
 def run_folds(
-    experiment, estimator, started, end, *, jobs=1, scheduler=None, with_curves=False, report=lambda folds: None
+    experiment,
+    estimator,
+    started,
+    end,
+    *,
+    jobs=1,
+    scheduler=None,
+    with_curves=False,
+    with_models=False,
+    report=lambda folds: None,
 ):
     """The `Fold` of each split, in order, learned before the moment ``end`` of the monotonic clock.
 
@@ -178,26 +190,30 @@ def run_folds(
     """
     report([])
     if not scheduler and not joblib_runs_elsewhere():
-        return run_here(experiment, estimator, started, end, jobs, with_curves, report)
+        return run_here(experiment, estimator, started, end, jobs, (with_curves, with_models), report)
     n_folds, folds = len(experiment.splits), {}
     with cluster(scheduler, experiment) if scheduler else nullcontext():
         left = end - time.monotonic()
         share = left / -(-n_folds // joblib.effective_n_jobs(-1))
         patience = max(60, 10 * left) if scheduler else None
-        settings = (experiment, estimator, share, with_curves)
+        settings = (experiment, estimator, share, with_curves, with_models)
         for fold, result in through_joblib(n_folds, run_elsewhere, *settings, seconds=patience):
             folds[fold] = result
             report(list(folds.values()))
     return [folds[fold] for fold in range(n_folds)]
 
 
-def run_elsewhere(fold, experiment, estimator, seconds, with_curve):
+def run_elsewhere(fold, experiment, estimator, seconds, *keep):
     """Clocks of other machines differ, so each fold there has its own, set to an equal share of what is left here."""
-    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, [fold], 1), with_curve)
+    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, [fold], 1), *keep)
 
 
-def run_here(experiment, estimator, started, end, jobs, with_curves, report):
-    """The folds, in processes of this machine, with the greatest effort that it has time for."""
+def run_here(experiment, estimator, started, end, jobs, keep, report):
+    """The folds, in processes of this machine, with the greatest effort that it has time for.
+
+    ``keep`` says whether to keep curves and models.
+    """
+    with_curves, _ = keep
     n_folds, folds, effort = len(experiment.splits), {}, 1
     adapts = hasattr(estimator, "expected_seconds") and not with_curves  # curves are not drawn against the clock
     if adapts:
@@ -208,9 +224,8 @@ def run_here(experiment, estimator, started, end, jobs, with_curves, report):
     while len(folds) < n_folds:
         to_do = [fold for fold in range(n_folds) if fold not in folds]
         clock = Clock(end, to_do, min(jobs, len(to_do)), PATIENCE if adapts else 1)
-        results = in_processes(
-            clock.jobs, to_do, run_fold, experiment, with_effort(estimator, effort), clock, with_curves
-        )
+        work = run_fold, experiment, with_effort(estimator, effort), clock, *keep
+        results = in_processes(clock.jobs, to_do, *work)
         done, change = {}, None
         with closing(results):
             for fold, result in results:

@@ -46,22 +46,22 @@ class LaneEnsemble:
     held_out_rows_, held_out_scores_ : numbers of rows, and the scores that lanes which held them out gave to them
     """
 
-    def __init__(self, visits, folds, rng, *, block=32, draw=64, buffer=2000, step_sizes=STEP_SIZES):
+    def __init__(self, visits, rng, *, block=32, draw=64, buffer=2000, step_sizes=STEP_SIZES):
         self.visits = visits
-        self.folds = folds
         self.rng = rng
         self.step_sizes = step_sizes
         self.buffer = buffer
         self.draw = draw
         self.block = block
 
-    def fit(self, feature_sets, y, monitor=None):
+    def fit(self, feature_sets, y, fold, monitor=None):
         """Learn from ``(F, rows)`` pairs: features of the rows ``y[rows]``, in random order, for each set in turn.
+
+        ``fold`` has the inner fold of each row, as of `inner_folds`.
 
         ``monitor``, if given, is called now and then with the number of rows learned from so far, and a function that
         sets the attributes to what they would be if learning ended now. Learning ends if it returns True.
         """
-        fold = self._inner_folds(y)
         lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
         results, learned, planned, stop = [], 0, 0, False
         for F, rows in feature_sets:
@@ -94,16 +94,6 @@ class LaneEnsemble:
         self.held_out_scores_ = np.einsum("ijk,jk->i", scores, self.shares_)
         return results
 
-    def _inner_folds(self, y):
-        """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
-        n_folds = min(self.folds, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
-        fold = np.full(len(y), -1)
-        if n_folds > 1:
-            for sign in (1, -1):
-                rows = self.rng.permutation(np.flatnonzero(y == sign))
-                fold[rows] = np.arange(len(rows)) % n_folds
-        return fold
-
     def _learn(self, F, y, fold, lane_step, lane_fold, visits):
         """Learn in all lanes and yield, after each chunk, the number of rows learned from and the learner."""
         held_out = (fold[:, None] == lane_fold) & (lane_fold >= 0)
@@ -135,6 +125,17 @@ class LaneEnsemble:
             auc += auc_of_columns(S, y[fold == k]) if k >= 0 else np.full(S.shape[1], 0.5)
             scores[fold == k] = (S - centre) / (deviation / len(folds))
         return SetResult(weights, mean, auc / len(folds), scores, rows)
+
+
+def inner_folds(y, n_folds, rng):
+    """The number of the fold of each row, the classes spread evenly; -1 if a class has one row only."""
+    n_folds = min(n_folds, np.count_nonzero(y > 0), np.count_nonzero(y < 0))
+    fold = np.full(len(y), -1)
+    if n_folds > 1:
+        for sign in (1, -1):
+            rows = rng.permutation(np.flatnonzero(y == sign))
+            fold[rows] = np.arange(len(rows)) % n_folds
+    return fold
 
 
 def soft_choice(aucs, n_pos):

@@ -14,13 +14,13 @@ from threadpoolctl import ThreadpoolController
 from oam import TwoClassMixin
 from preprocess import InputError, Preprocessor
 from tenfold.columns import Columns
-from tenfold.features import FeatureSets, LandmarkFeatures, Versions, make_feature_set
+from tenfold.features import FeatureSets, Versions, make_feature_set
 from tenfold.readers.base import Data, check_file, reason
 from tenfold.readers.csv_columns import check_csv
 from tenfold.readers.numpy_files import read_npz
 from tenfold.writing import write_whole
 
-FORMAT = 3  # of model files
+FORMAT = 4  # of model files
 VERSION = "1.2.0"  # of this program
 SCORED = 2048  # rows scored at a time
 
@@ -84,6 +84,12 @@ class ScoreFunction:
         parts = [self.feature_sets.score(self.scale(rows).astype(np.float64), self.coefficients) for rows in chunks]
         return np.concatenate(parts)
 
+    def score_scaled(self, Z):
+        """The scores of rows that `scale` has given."""
+        parts = [Z[i : i + SCORED].astype(np.float64) for i in range(0, Z.shape[0], SCORED)]
+        total = np.concatenate([self.feature_sets.score(rows, self.coefficients) for rows in parts])
+        return self.slope * (total + self.intercept) + self.offset
+
     def to_file(self):
         """All that `from_file` needs: arrays by name, and what JSON can hold."""
         feature_sets = self.feature_sets
@@ -96,8 +102,7 @@ class ScoreFunction:
         for (name, feature_set), coefficients in zip(feature_sets.sets.items(), self.coefficients):
             arrays[f"coefficients.{name}"] = coefficients
             descriptions[name] = feature_set.description()
-            if isinstance(feature_set, LandmarkFeatures):
-                arrays[f"median.{name}"] = np.array(feature_set.median_)
+            arrays.update({f"set.{name}.{part}": A for part, A in feature_set.arrays().items()})
         about = {"keep_sparse": bool(self.keep_sparse), "feature_sets": descriptions, "calibrated": self.is_calibrated}
         return arrays, about
 
@@ -110,8 +115,7 @@ class ScoreFunction:
 
         preprocessor = Preprocessor.from_arrays(part("preprocessor."), about["n_features"], about["sparse"])
         columns = Columns.from_arrays(part("columns.")) if "landmarks" in arrays else None
-        medians = part("median.")
-        sets = {name: make_feature_set(*parts, medians.get(name)) for name, parts in about["feature_sets"].items()}
+        sets = {name: make_feature_set(*parts, part(f"set.{name}.")) for name, parts in about["feature_sets"].items()}
         feature_sets = FeatureSets(columns, sets)
         if columns is not None:
             feature_sets.landmarks_ = Versions(columns, arrays["landmarks"])
@@ -178,7 +182,7 @@ class RankerMixin(TwoClassMixin):
         with np.errstate(all="ignore"):
             trial = self.score_function_(sp.csr_array(rows) if about["sparse"] else rows)
         if len(self.classes_) != 2 or trial.shape != (2,) or not np.isfinite(trial).all():
-            raise ValueError("it has not two classes, or no finite scores")
+            raise ValueError("it does not have two classes, or its scores are not finite")
         return self
 
     def _validate(self, X, **settings):

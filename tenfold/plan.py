@@ -7,6 +7,7 @@ checked against measured seconds by ``bench/cost.py``.
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils.random import sample_without_replacement
 
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
@@ -14,8 +15,14 @@ STEPS = 16  # at most, for each column
 POSITIVES_PER_STEP = 10  # at least, lest single positives be told apart
 RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
 MOST_CURVES = 1_000  # columns of more than two values that may have ranks or steps
+TREES = 20  # for each inner fold, with a budget of 1
+FEWEST_TREES = 6
+LEAVES = 40  # of a tree, at most; fewer would find less
+TREE_CELLS = 1e6  # to grow trees on
+FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little
+SIMILAR = 0.45  # share of the landmarks and visits where there are trees, which then say more
 LEAST_SCALE = 0.002
-TARGET = 0.75  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
+TARGET = 0.65  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
 
 
 @dataclass(frozen=True)
@@ -47,61 +54,76 @@ class Plan:
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     most_ranked: int  # columns of more than two values for which there is time to use ranks
-    weighted: bool  # whether there are rows enough to tell which columns matter
-    wide: bool  # whether there are too many columns for all but the scaled columns
+    trees: int  # boosted trees for each inner fold
+    leaves: int  # of a tree, at most
+    tree_rows: int  # of the training rows, those to grow them on
+    wide: bool  # whether there are too many cells for anything but the scaled columns
 
 
 def make_plan(shape, budget=1.0):
     """The plan that costs ``TARGET`` times the budget, or less if there is not so much to do.
 
-    Four times the budget is twice as many rows, landmarks and visits. If that costs too much, because there are many
-    columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the rest
-    costs.
+    Four times the budget is twice as many rows, trees, landmarks and visits. If that costs too much, because there are
+    many columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the
+    rest costs.
     """
     smallest, largest = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE)
     target = TARGET * budget
-    allowed = max(target, _cost(shape, smallest) + target / 2)
-    if _cost(shape, largest) > allowed:
+    wide = not shape.sparse and shape.n_columns >= 1_000 and shape.n_rows * shape.n_columns > 1.2e7
+    wide = wide or (not shape.sparse and _cost(shape, smallest, wide) > 2 * target)
+
+    def cost(scale):
+        return _cost(shape, scale, wide)
+
+    allowed = max(target, cost(smallest) + target / 2)
+    if cost(largest) > allowed:
         for _ in range(12):
             middle = (smallest * largest) ** 0.5
-            if _cost(shape, middle) <= allowed:
+            if cost(middle) <= allowed:
                 smallest = middle
             else:
                 largest = middle
         largest = smallest
-    return _scaled_plan(shape, largest)
+    return _scaled_plan(shape, largest, wide)
 
 
-def _cost(shape, scale):
-    return sum(costs(shape, _scaled_plan(shape, scale)).values())
+def _cost(shape, scale, wide):
+    return sum(costs(shape, _scaled_plan(shape, scale, wide)).values())
 
 
-def _scaled_plan(shape, scale):
+def _scaled_plan(shape, scale, wide):
     """More than four negatives to a positive add little to pairs, so they are the first to be left out."""
     n, d, root = shape.n_rows, shape.n_columns, scale**0.5
     small = n <= 3_000
     many = min(shape.n_pos, n - shape.n_pos) >= MANY_ROWS
-    wide = not shape.sparse and d >= 1_000 and n * d > 1.2e7
-    rows = min(n, 20_000 * scale, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
+    rows = min(n, 20_000 * root, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
     if wide:
-        rows = min(n, 2.4e7 * scale / d)
+        rows = min(n, 2.4e7 * scale / d, 30_000 * root)
     rows = int(max(rows, min(n, 200)))
-    sample = int(min(rows, 6_000 * root))
-    landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * root))
+    tree_rows = int(min(rows, TREE_CELLS * root / d))
+    trees = 0
+    if many and not (small or wide or shape.sparse) and tree_rows >= min(rows, FEWEST_TREE_ROWS * root):
+        trees = max(int(TREES * min(root, 4)), FEWEST_TREES)
+    similar = SIMILAR * min(root, scale) if trees else root
+    sample = int(min(rows, 6_000 * similar))
+    landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * similar))
     affordable = min(9e6, 4e9 / d) * scale / (sample + shape.n_test)  # similarities, those to score by included
     if affordable < landmarks:
         landmarks = int(affordable) if affordable >= 100 else 0
-    visits = rows if wide else int((9_600 if small else 14_000) * root)
+    visits = rows if wide else int((9_600 if small else 14_000) * similar)
+    folds = 6 if (small or shape.n_pos < MANY_ROWS) and d <= 1_000 else 5 if scale > 2 else 3
     return Plan(
         rows=rows,
         sample=sample,
         landmarks=landmarks,
         visits=visits,
         block=128 if shape.sparse else 32,  # a product of sparse rows costs much the same for few of them as for many
-        folds=6 if (small or shape.n_pos < MANY_ROWS) and d <= 1_000 else 3,
+        folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),
-        weighted=many,
+        trees=trees,
+        leaves=int(LEAVES * max(root, 1)),
+        tree_rows=tree_rows,
         wide=wide,
     )
 
@@ -120,9 +142,11 @@ def quantities(shape, plan):
     in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
     kernels = 0 if not m else 3 if plan.small else 1
     linear_visits, visits = max(plan.visits, rows), max(plan.visits, plan.sample) * kernels
+    tree_visits = max(plan.visits, plan.tree_rows) * (plan.trees > 0)
     linear_products = min(linear, rows) if in_row_space else linear
     far = linear_products > 4_000  # too long for the cache
     distances = m * (plan.sample + m + n_test)
+    trees, seen = plan.trees * plan.folds, plan.tree_rows * (1 - 1 / plan.folds)
     return {
         "a fit": 1,
         "all rows": shape.n_rows,
@@ -130,7 +154,7 @@ def quantities(shape, plan):
         "cells to standardise": (rows + n_test) * columns,
         "cells to sort": min(rows, RANKED_ROWS) * many * bool(ranked or steps),
         "cells of curves": (rows + n_test) * curves,
-        "steps": (linear_visits + visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
+        "steps": (linear_visits + visits + tree_visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
         "sparse steps": linear_visits / plan.block * shape.sparse,
         "weights in sparse steps": linear_visits / plan.block * d * lanes * shape.sparse,
         "products": (linear_visits * linear_products * (not far) + visits * m) * lanes,
@@ -141,29 +165,35 @@ def quantities(shape, plan):
         "Euclidean distances": distances * d,
         "similarities": distances * kernels,
         "solved": plan.sample * m**2 * kernels,
-        "weights of columns": (min(rows, 2_500) * 250 + 2e5) * (plan.weighted and m > 0),
+        "trees": trees * plan.leaves / LEAVES,
+        "columns of trees": trees * plan.leaves / LEAVES * d,
+        "cells of trees": trees * seen * d,
+        "rows through trees": (plan.tree_rows + n_test * plan.folds) * plan.trees,
     }
 
 
 PRICES = {
-    "a fit": 0.0276,
-    "all rows": 9.02e-08,
-    "cells to clean and scale": 4.87e-09,
-    "cells to standardise": 1.2e-08,
-    "cells to sort": 3.46e-08,
-    "cells of curves": 5.99e-09,
-    "steps": 4.14e-05,
-    "sparse steps": 0.00136,
-    "weights in sparse steps": 6e-09,
-    "products": 4.09e-10,
+    "a fit": 0.0258,
+    "all rows": 7.5e-08,
+    "cells to clean and scale": 1.81e-08,
+    "cells to standardise": 1.32e-08,
+    "cells to sort": 9.67e-08,
+    "cells of curves": 2.23e-08,
+    "steps": 8.62e-05,
+    "sparse steps": 0.000584,
+    "weights in sparse steps": 3.65e-08,
+    "products": 1.71e-10,
     "products of long rows": 5.94e-09,
-    "held-out products": 1.04e-09,
-    "products of rows": 2.5e-11,
-    "city-block distances": 4.96e-10,
-    "Euclidean distances": 5.76e-11,
-    "similarities": 1e-09,
-    "solved": 5.91e-11,
-    "weights of columns": 2.42e-07,
+    "held-out products": 4.69e-10,
+    "products of rows": 8.14e-12,
+    "city-block distances": 1e-09,
+    "Euclidean distances": 7.66e-11,
+    "similarities": 9.81e-10,
+    "solved": 1.62e-11,
+    "trees": 0.00239,
+    "columns of trees": 1.79e-05,
+    "cells of trees": 1.06e-08,
+    "rows through trees": 9.18e-08,
 }
 
 
@@ -176,6 +206,20 @@ def thin(y, size):
     """Numbers of at most ``size`` rows, in order; the rarer class may make up to a third of them: pairs need both."""
     if len(y) <= size:
         return np.arange(len(y))
+    (rare, n_rare), (common, n_common) = _shares(y, size)
+    return np.sort(np.concatenate([rare[:n_rare], common[:n_common]]))
+
+
+def draw_rows(y, size, rng):
+    """Numbers of at most ``size`` rows, drawn at random and in random order, of the same classes as of `thin`."""
+    if len(y) <= size:
+        return rng.permutation(len(y))
+    drawn = [rows[sample_without_replacement(len(rows), n, random_state=rng)] for rows, n in _shares(y, size)]
+    return rng.permutation(np.concatenate(drawn))
+
+
+def _shares(y, size):
+    """The numbers of the rows of the rarer and of the commoner class, and how many of each make up ``size``."""
     rare, common = sorted((np.flatnonzero(y > 0), np.flatnonzero(y < 0)), key=len)
     n_rare = min(len(rare), max(size // 3, size * len(rare) // len(y)))
-    return np.sort(np.concatenate([rare[:n_rare], common[: size - n_rare]]))
+    return (rare, n_rare), (common, size - n_rare)

@@ -13,10 +13,9 @@ from preprocess import Preprocessor, SomeRows
 from tenfold.calibration import log_odds
 from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, wide_feature_sets
-from tenfold.lanes import LaneEnsemble
-from tenfold.metric import column_weights
+from tenfold.lanes import LaneEnsemble, inner_folds
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import Shape, costs, make_plan, thin
+from tenfold.plan import Shape, costs, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
@@ -48,10 +47,11 @@ class _Ranker(RankerMixin, BaseEstimator):
         """
         self._check_parameters()
         X, y = self._validate(X, y=y, ensure_min_samples=2)
-        check_classification_targets(y)
         rows = np.arange(len(y)) if rows is None else rows
         y = y[rows]
-        self.classes_ = two_classes(y)
+        labels = np.unique(y)
+        check_classification_targets(labels)
+        self.classes_ = two_classes(labels)
         y = np.where(y == self.classes_[1], 1, -1)
         X = sp.csr_array(X) if sp.issparse(X) else X
         self.data_ = Data(X[:0], self.classes_)
@@ -127,16 +127,16 @@ class AUCRanker(_Ranker):
     def _fit(self, X, y, rows, rng, monitor):
         shape = shape_of(X, y, rows)
         plan, sparse = make_plan(shape, self.budget), shape.sparse
-        order = rng.permutation(len(y))
-        order = order[thin(y[order], plan.rows)]
+        order = draw_rows(y, plan.rows, rng)
         X = X[rows[order]] if sp.issparse(X) else SomeRows(X, rows[order])
         y_all, y = y, y[order]
         self.score_function_ = ScoreFunction(Preprocessor().fit_rows(X), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
         if not sparse and self.features == "auto":
-            self.score_function_.feature_sets = _make_feature_sets(plan, Z, y, rng)
+            self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
         feature_sets = self.score_function_.feature_sets
-        ensemble = LaneEnsemble(plan.visits, plan.folds, rng, block=plan.block, draw=2 * plan.block)
+        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=2 * plan.block)
+        fold = inner_folds(y, plan.folds, rng)
 
         def take_over():
             self.score_function_.set_weights(feature_sets.coefficients(ensemble.weights_), ensemble.intercept_)
@@ -144,7 +144,9 @@ class AUCRanker(_Ranker):
         def watch(n_rows, end):
             return monitor(n_rows, lambda: (end(), take_over()))
 
-        ensemble.fit(feature_sets.fit_transform(Z, thin(y, plan.sample), rng), y, None if monitor is None else watch)
+        of_kinds = {"landmarks": thin(y, plan.sample), "trees": thin(y, plan.tree_rows)}
+        features = feature_sets.fit_transform(Z, y, fold, of_kinds, rng)
+        ensemble.fit(features, y, fold, None if monitor is None else watch)
         take_over()
         self._calibrate(y_all, y[ensemble.held_out_rows_], ensemble.held_out_scores_)
         self.shares_ = dict(zip(feature_sets.sets, np.sum(ensemble.shares_, axis=1).tolist()))
@@ -174,14 +176,12 @@ def shape_of(X, y, rows):
     return Shape(len(y), int(np.count_nonzero(y > 0)), X.shape[1], int(n_many), float(cells_per_row), sparse)
 
 
-def _make_feature_sets(plan, Z, y, rng):
+def _make_feature_sets(plan, Z, y):
     """The sets of features, not yet fitted, that there is time for."""
     if plan.wide:
         return wide_feature_sets()
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
-    if plan.weighted and plan.landmarks:
-        columns.weights_ = column_weights(columns, Z, y, rng)
-    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.weighted)
+    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.trees, plan.leaves)
 
 
 class PublishedRanker(_Ranker):

@@ -1,6 +1,5 @@
 """All that is said on standard error."""
 
-import math
 import os
 import shutil
 import sys
@@ -8,17 +7,23 @@ import time
 
 import numpy as np
 
-from preprocess import show
+from tenfold.words import (
+    COLUMN_HEAD,
+    FEATURE_SETS,
+    OUTCOME_HEAD,
+    changes_line,
+    column_cells,
+    data_line,
+    decision_lines,
+    early_line,
+    effort_line,
+    explanation_lines,
+    outcome_cells,
+    shares_line,
+    shorten,
+)
 
-FEATURE_SETS = {
-    "linear": "the columns themselves",
-    "mixed": "similarities to landmarks",
-    "smooth": "wide, smooth similarities to landmarks",
-    "rough": "wide, rough similarities to landmarks",
-}
-
-
-EFFORTS = {1: "all", 1 / 2: "half", 1 / 4: "a quarter", 1 / 8: "an eighth", 1 / 16: "a sixteenth"}
+FEW_TESTED = 30  # rows of a class on which an AUC is uncertain
 
 
 class Terminal:
@@ -34,6 +39,7 @@ class Terminal:
         self.live = not self.quiet and sys.stderr.isatty()
         self.started, self.budget = started, budget
         self.shown = 0  # characters of the live line
+        self.taken = 0.0  # seconds until the folds were done
 
     def say(self, text, end="\n"):
         """Write a line, unless nobody wants or is able to read it."""
@@ -54,11 +60,7 @@ class Terminal:
 
     def data(self, name, X, y, classes):
         """What was found in a file."""
-        n_pos = np.count_nonzero(y > 0)
-        self.say(
-            f"{name}: {X.shape[0]} rows x {X.shape[1]} features, "
-            f"{n_pos} positive (label {show(classes[1])}), {len(y) - n_pos} negative (label {show(classes[0])})"
-        )
+        self.say(data_line(name, X, y, classes))
 
     def progress(self, n_folds):
         """A function to call with the folds that are done: it says how many, how well, and how long it may take yet."""
@@ -114,31 +116,19 @@ class Terminal:
 
     def summary(self, folds, with_curves):
         """What the folds have given, and how."""
-        counts = {key: _range([fold.changes[key] for fold in folds]) for key in folds[0].changes}
-        self.say(
-            f"preprocessing: {counts['missing']} missing values replaced by column means, {counts['constant']} "
-            f"constant and {counts['duplicated']} duplicated columns dropped; scaled, bias column added"
-        )
+        self.say(changes_line(folds))
         aucs = np.array([fold.auc for fold in folds])
         if len(aucs) > 1:
             self.say("AUC of each fold: " + " ".join(f"{auc:.4f}" for auc in aucs))
             self.say(f"mean {aucs.mean():.4f} +/- {aucs.std(ddof=1):.4f} (standard deviation over {len(aucs)} folds)")
         if len(folds[0].shares) > 1:
-            self.say("shares in the score, chosen inside the training rows: " + describe([f.shares for f in folds]))
-        done = sum(fold.done for fold in folds) / len(folds)
-        early = f"the clock stopped learning early, at {math.floor(100 * done)}% of the plan"
+            self.say(shares_line([fold.shares for fold in folds]))
+        early, effort = early_line(folds), effort_line(folds)
         beyond = ", and more for the points of curves" if with_curves else ""
-        ending = early if done < 1 else "all planned work was done"
-        self.say(f"{self.seconds():.1f} s of {self.budget:g} s{beyond}; {ending}")
-        self._effort(folds)
-
-    def _effort(self, folds):
-        """Say, also to those who asked for quiet, that the machine had no time for all that was planned."""
-        efforts = sorted({fold.effort for fold in folds})
-        if efforts == [1]:
-            return
-        words = " to ".join(EFFORTS.get(effort, f"{effort:.3g}") for effort in efforts)
-        self.warn(f"this machine is slow or busy: learned with {words} of the usual effort")
+        self.taken = self.seconds()
+        self.say(f"{self.taken:.1f} s of {self.budget:g} s{beyond}; {early or 'all planned work was done'}")
+        if effort or (early and self.quiet):
+            self.warn(effort or f"warning: {early}")
 
     def warn(self, text):
         """Write a line that matters even to those who asked for quiet."""
@@ -148,59 +138,66 @@ class Terminal:
 
     def outcomes(self, outcomes):
         """A table of what each rule to decide by has led to."""
-        counts = ("true_positives", "false_positives", "false_negatives", "true_negatives")
-        self.say(
-            f"{'decisions':<19}{'TP':>8}{'FP':>8}{'FN':>8}{'TN':>8}  precision  recall      F1        cost  savings"
-        )
-        for name, outcome in outcomes.items():
-            numbers = "".join(f"{getattr(outcome, count):8d}" for count in counts)
-            rates = f"{outcome.precision:11.4f}{outcome.recall:8.4f}{outcome.f1:8.4f}"
-            self.say(f"{name:<19}{numbers}{rates}{outcome.cost:12.6g}{outcome.savings:9.1%}")
+        for cells in [OUTCOME_HEAD, *(outcome_cells(*item) for item in outcomes.items())]:
+            name, *others = cells
+            widths = 8, 8, 8, 8, 11, 8, 8, 12, 9
+            self.say(f"{name:<19}" + "".join(f"{cell:>{width}}" for cell, width in zip(others, widths)))
 
     def decisions(self, decisions):
         """The outcomes, and the thresholds that a user can apply."""
-        missed, false_alarm = decisions.cost.min(axis=0)
-        alike = np.ptp(decisions.cost, axis=0).max() == 0
-        costs = f"{missed:g} for a missed positive, {false_alarm:g} for a false alarm" if alike else "those of each row"
-        by_folds = decisions.threshold is not None
-        self.say(f"costs: {costs}" + ("; rows of each fold are decided on by the other folds" if by_folds else ""))
+        costs, rule = decision_lines(decisions)
+        self.say(costs)
         self.outcomes(decisions.outcomes)
-        level = (
-            f"{false_alarm / (missed + false_alarm):.4g}"
-            if alike
-            else "false alarm / (missed + false alarm) of the row"
-        )
-        moved = f", or the score above {decisions.threshold:.6g} (moved threshold)" if by_folds else ""
-        self.say(f"for rows to come: act where the probability is above {level} (Bayes minimum risk){moved}")
+        self.say(rule)
+
+    def explaining(self):
+        """A function to call with the number of columns and folds done and that of all: how many, and how long yet."""
+        begun = time.monotonic()
+        self.say("--explain: shuffling the values of each column among the test rows")
+
+        def report(done, n):
+            if self.live and (done == n or done % max(n // 500, 1) == 0):
+                left = (time.monotonic() - begun) / max(done, 1) * (n - done)
+                self.show(done / max(n, 1), f"--explain: {done / max(n, 1):.0%}" + f", {left:.0f} s left" * bool(done))
+
+        return report
+
+    def columns(self, explanation):
+        """A table of the columns that matter most."""
+        self.clear()
+        about, rest = explanation_lines(explanation)
+        self.say(about)
+        rows = [COLUMN_HEAD, *column_cells(explanation)]
+        wide = max(len(shorten(name)) for name, _, _ in rows)
+        for name, mean, error in rows:
+            self.say(f"{shorten(name):<{wide}} {mean:>8} {error:>7}")
+        if rest:
+            self.say(rest)
 
     def stream(self, result):
         """What a stream has given."""
         self.say(
-            f"{result.n_rows} rows in {self.seconds():.1f} s, {result.n_learned} of them learned from, "
-            f"scaled by the first {result.n_first}"
+            f"{result.n_rows} rows in {self.seconds():.1f} s, {result.n_learned} of them used for learning; "
+            f"scaled as {result.n_first} rows that were read first"
         )
+        if result.n_parts > 1:
+            rounds = f"{result.n_rounds} rounds, merged after each" if result.n_rounds > 1 else "1 round, merged"
+            self.say(f"{result.n_parts} parts at a time, in {rounds}")
         if result.n_choices > 1:
             positive, negative = result.to_choose
-            self.say(
-                f"C chosen among {result.n_choices} values by {positive} positive and {negative} negative rows held out"
-            )
+            what, of = ("C", "values") if len(result.features) == 1 else ("features and C", "combinations")
+            rows = f"{positive} positive and {negative} negative rows held out"
+            self.say(f"{what} chosen among {result.n_choices} {of} by {rows}")
+        if len(result.features) > 1:
+            self.say("learned from " + " and ".join(FEATURE_SETS[name] for name in result.features))
         positive, negative = result.to_test
-        self.say(f"AUC on a sample of {positive} positive and {negative} negative rows held out of the stream")
-
-
-def describe(shares):
-    """In words: which feature sets make up how much of the score, and in how many folds the most."""
-    largest = [max(share, key=share.get) for share in shares]
-    mean = {name: sum(share.get(name, 0) for share in shares) / len(shares) for name in FEATURE_SETS}
-    return ", ".join(
-        f"{FEATURE_SETS[name]} {mean[name]:.0%} (the most in {largest.count(name)} of {len(shares)} folds)"
-        for name in sorted(mean, key=mean.get, reverse=True)
-        if mean[name] > 0
-    )
-
-
-def _range(counts):
-    return " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
+        rows = f"{positive} positive and {negative} negative rows"
+        self.say(f"AUC {result.auc:.4f} +/- {result.error:.4f} (standard error), on {rows} held out of the stream")
+        if min(positive, negative) < FEW_TESTED:
+            self.warn(
+                f"warning: the AUC rests on {rows} only, expected {FEW_TESTED} of each; "
+                f"its standard error is {result.error:.4f}"
+            )
 
 
 def _can_write(text):

@@ -11,6 +11,10 @@ from pathlib import Path
 from preprocess import InputError
 from tenfold.readers.base import reason
 
+PAGE_MARK = b"<!doctype html><!-- written by exp.py -->"  # at the start of pages
+FIGURE_MARK = b"exp.py"  # at the start of figures, as the program that has drawn them
+FIGURES = ("roc", "scores", "auc_time", "auc_steps", "compare", "precision_recall", "cost", "columns", "dependence")
+
 
 def print_result(text):
     """Write a line to standard output."""
@@ -21,38 +25,60 @@ def print_result(text):
 
 def check_outputs(options):
     """Find out before the run whether all can be written that is to be written after it."""
-    for option, path in ("--save", options.save), ("--scores", options.scores):
-        if path is not None:
-            _check_output(option, path, options.files, options.force)
+    outputs = {"--save": options.save, "--scores": options.scores, "--page": options.page}
+    outputs = {option: path for option, path in outputs.items() if path is not None}
+    inputs = [*options.files, *([options.model] if options.model else [])]
+    for option, path in outputs.items():
+        _check_output(option, path, inputs, options.force)
+        for other in outputs:
+            if other < option and outputs[other].resolve() == path.resolve():
+                raise InputError(f"{other} and {option} are both {path}, expected two files")
     if options.plots:
         if find_spec("matplotlib") is None:
             raise InputError("--plots needs matplotlib, which is not installed: python -m pip install matplotlib")
-        try:
-            options.plots.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = "it is a file" if options.plots.exists() else error.strerror
-            raise InputError(f"--plots {options.plots} cannot be a directory: {reason}") from error
+        _check_directory(options.plots, options.force)
 
 
 def _check_output(option, path, inputs, force):
     if path.is_dir():
         raise InputError(f"{option} {path} is a directory, expected the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        found = "cannot be written to" if path.parent.is_dir() else "is not there"
-        raise InputError(f"{option} {path}: the directory {path.parent} {found}, expected one for the new file")
+        found = "cannot be written to" if path.parent.is_dir() else "does not exist"
+        raise InputError(f"{option} {path}: the directory {path.parent} {found}, expected one to write into")
     if not path.exists():
         return
     if any(Path(name).exists() and path.samefile(name) for name in inputs):
         raise InputError(f"{option} {path} is a file to read, expected another name")
+    _check_existing(option, path, force)
+
+
+def _check_existing(option, path, force):
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{option} {path} exists and cannot be written to, expected another name")
     if not force and not _is_ours(path):
-        raise InputError(f"{option} {path} is there and not from this program, expected another name, or --force")
+        raise InputError(
+            f"{option} {path} exists and was not written by this program, expected another name, or --force"
+        )
+
+
+def _check_directory(path, force):
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file has this name" if path.exists() else error.strerror
+        raise InputError(f"--plots {path} cannot be made a directory: {reason}") from error
+    if not os.access(path, os.W_OK):
+        raise InputError(f"--plots {path} cannot be written to, expected a directory to write into")
+    for name in FIGURES:
+        if (figure := path / f"{name}.png").exists():
+            _check_existing("--plots", figure, force)
 
 
 def _is_ours(path):
     """Whether there is nothing in the file, or what an earlier run has written."""
     with path.open("rb") as file:
-        head = file.read(9)
-    if head in (b"", b"row,score"):
+        head = file.read(200)
+    if not head or head.startswith((b"row,score", PAGE_MARK)) or (head[:4] == b"\x89PNG" and FIGURE_MARK in head):
         return True
     return zipfile.is_zipfile(path) and "about.npy" in zipfile.ZipFile(path).namelist()
 

@@ -25,7 +25,7 @@ import exp
 from oam import OnlineAUC
 from preprocess import Preprocessor
 from tenfold import ranker
-from tenfold.terminal import FEATURE_SETS
+from tenfold.words import FEATURE_SETS
 
 pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
@@ -169,7 +169,7 @@ X4, Y4 = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
         (X4[:0], Y4[:0], "x is 0 x 2, expected at least one row and one feature"),
         (X4[:, :0], Y4, "x is 4 x 0, expected at least one row and one feature"),
         (X4[:3], Y4, "x has 3 rows and y has 4 labels"),
-        (X4.T, Y4, "x has 2 rows and y has 4 labels, expected as many; x seems to be transposed"),
+        (X4.T, Y4, "x has 2 rows and y has 4 labels, expected the same number; x seems to be transposed"),
         (X4, [1, 1, 1, 1], "all 4 labels are 1, expected two classes"),
         (X4, [1, 2, 3, 1], "the labels take 3 values (1, 2, 3), expected two classes"),
         (X4, [1, np.nan, 0, 1], "1 of 4 labels are missing"),
@@ -249,11 +249,11 @@ def test_bad_options_are_refused_in_argparses_style(argv):
 @pytest.mark.parametrize(
     "argv",
     [
-        ["--stream", "x.csv", "--features", "linear"],
+        ["--stream", "x.csv", "--features", "auto", "--C", "1"],
         ["--stream", "x.csv", "--compare"],
         ["--stream", "x.csv", "--cost", "5,1"],
         ["--stream", "x.csv", "--model", "m.npz"],
-        ["--stream", "x.csv", "--scheduler", "here"],
+        ["--stream", "x.csv", "--passes", "2"],
         ["--model", "m.npz", "x.mat", "--save", "m.npz"],
         ["--model", "m.npz", "x.mat", "--plots", "figures"],
         ["--model", "m.npz", "x.mat", "--C", "1"],
@@ -280,7 +280,9 @@ def test_fewer_positives_than_folds(save, n_pos):
     X, _ = make_rows()
     code, out, err = call(save(x=X, y=np.arange(60) < n_pos), "--passes", 1)
     assert code == 0 and RESULT.fullmatch(out)
-    assert f"warning: {n_pos} folds instead of 10" in err
+    warning = f"warning: {n_pos} folds instead of 10: one class has only {n_pos} rows\n"
+    assert warning in err
+    assert call(save(x=X, y=np.arange(60) < n_pos), "--passes", 1, "-q") == (0, out, warning)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
@@ -339,7 +341,7 @@ def test_a_budget_that_is_too_short_cuts_learning_and_no_fold(save):
     code, out, err = call(save(x=X, y=y), "--budget", 0.2)
     assert code == 0 and RESULT.fullmatch(out)
     assert len(re.search(r"AUC of each fold: (.*)", err)[1].split()) == 10
-    assert 0 <= int(re.search(r"the clock stopped learning early, at (\d+)% of the plan", err)[1]) < 100
+    assert 0 <= int(re.search(r"time ran out, learning stopped at (\d+)% of the plan", err)[1]) < 100
 
 
 def test_what_only_some_options_need_is_not_imported_without_them(train):

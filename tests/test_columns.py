@@ -175,13 +175,12 @@ def test_the_more_columns_the_fewer_steps_and_beyond_a_bound_no_curves(rng, d, m
 
 @pytest.mark.parametrize("which", [[0, 1, 2, 3, 4], [0, 1, 2], [3, 4]], ids=["mixed", "many values", "two values"])
 @pytest.mark.parametrize("most_ranked", [0, np.inf])
-def test_columns_made_from_their_arrays_are_the_same(Z, rng, which, most_ranked):
+def test_columns_made_from_their_arrays_are_the_same(Z, which, most_ranked):
     Z = Z[:, which]
     columns = fit(Z, most_ranked=most_ranked)
-    columns.weights_ = rng.rand(len(columns.varying_)).astype(np.float32)
     again = Columns.from_arrays({name: np.array(A) for name, A in columns.arrays().items()})
     assert again.ranked_ == columns.ranked_
-    for name in ("weights_", "varying_", "many_"):
+    for name in ("varying_", "many_"):
         assert_array_equal(getattr(again, name), getattr(columns, name))
     for version in ("standard", "curves", "rank")[: 2 + columns.ranked_]:
         for rows in (Z, Z.astype(np.float64)):

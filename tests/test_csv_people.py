@@ -41,7 +41,7 @@ def test_a_clean_file(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 def test_separators_are_found(tmp_path, sep, word, name):
     said = same(write(tmp_path / name, CLEAN.replace(",", sep)))
-    assert (f"between cells is {word}" in said) == bool(word)
+    assert (f"cells are separated by {word}" in said) == bool(word)
 
 
 def test_a_separator_may_be_said(tmp_path):
@@ -69,7 +69,7 @@ def test_encodings(tmp_path, encoding):
         content = b"\xfe\xff" + content
     path = write(tmp_path / "a.csv", content)
     if encoding in ("latin-1", "cp1252"):
-        with pytest.raises(InputError, match=r"is not CSV text in UTF-8: .*; --encoding says another, such as latin-1"):
+        with pytest.raises(InputError, match=r"is not CSV text in UTF-8: .*; try --encoding, for example latin-1"):
             load(path)
         same(path, encoding=encoding)
         assert load(path, encoding=encoding).csv["columns"][0]["name"] == "größe"
@@ -148,7 +148,7 @@ def test_missing_cells_at_the_end_of_rows_are_no_short_rows(tmp_path):
 def test_an_index_column_is_left_out(tmp_path, name, first):
     head, *lines = CLEAN.splitlines()
     text = "\n".join([f"{name},{head}", *(f"{first + i},{line}" for i, line in enumerate(lines))])
-    assert "is left out: it only counts the rows" in same(write(tmp_path / "a.csv", text))
+    assert "is left out: it only numbers the rows" in same(write(tmp_path / "a.csv", text))
     other = write(tmp_path / "b.csv", text.replace(f"\n{first},", "\n7,"))  # it does not count
     assert load(other).X.shape == (3, 3)
     train = load(tmp_path / "a.csv")
@@ -270,10 +270,10 @@ def test_a_few_cells_that_are_no_numbers_count_as_missing(tmp_path):
     path = write(tmp_path / "a.csv", "\n".join(["a,y", *lines]))
     data = load(path)
     assert data.X.shape == (200, 1) and np.flatnonzero(np.isnan(data.X[:, 0])).tolist() == [7, 150]
-    assert "column 'a' holds numbers but for 2 cells (broken, see note), which count as missing" in data.notes[-1]
+    assert "column 'a' holds numbers, except for 2 cells (broken, see note), which count as missing" in data.notes[-1]
     again = load(path, like=load(write(tmp_path / "b.csv", "a,y\n1,0\n2,1\n")))
     assert_array_equal(again.X, data.X)
-    assert "but for 2 cells" in again.notes[-1]
+    assert "except for 2 cells" in again.notes[-1]
     lines[8:12] = ["x,1", "x,0", "x,1", "x,1"]
     assert "holds text" in load(write(path, "\n".join(["a,y", *lines]))).notes[-1]
 
@@ -332,7 +332,7 @@ def test_what_is_found_is_kept_in_a_model_and_said(tmp_path):
     for said in (
         "a semicolon, with a decimal comma",
         "label is 'Class'",
-        "counts the rows",
+        "numbers the rows",
         "days since 2020",
         "0 and 1",
     ):
@@ -407,4 +407,6 @@ def test_options_that_have_an_effect_on_one_file_or_on_none(tmp_path):
     assert score(train, mat(tmp_path / "b.mat", x_tr=A, y_tr=y), "--label", "sick", *FEW[2:]) > 0.5
     refused("--sep has no effect on the embedded sample", "--sep", ";")
     refused("--x-name does not go with --stream", "--stream", train, "--x-name", "a")
+    for name, rows in {"x": np.ones((4, 2)), "y": np.arange(4)}.items():
+        np.save(tmp_path / f"{name}.npy", rows)
     refused("--label has no effect on", "--stream", tmp_path / "x.npy", tmp_path / "y.npy", "--label", "a")

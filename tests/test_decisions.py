@@ -106,6 +106,15 @@ def test_the_cheaper_constant_decision_saves_nothing(acted):
     assert Outcome.of(np.full(len(y), not acted), y, cost).savings < 0
 
 
+def test_of_equally_cheap_thresholds_the_one_with_the_fewest_rows_to_act_on():
+    """Also where sums of costs differ by rounding: three alarms of 0.1 cost as much as a miss of 0.3."""
+    scores, y = np.arange(5.0), np.array([1, -1, -1, -1, 1])
+    cost = np.tile([0.3, 0.1], (5, 1))
+    thresholds, total = cost_by_threshold(scores, y, cost)
+    assert np.ptp(total[[1, 5]]) < 1e-15
+    assert best_threshold(scores, y, cost) == thresholds[1] == 3.5
+
+
 def test_an_outcome_without_any_act_has_no_precision_and_no_warning():
     y = scored()[1]
     outcome = Outcome.of(np.zeros(len(y), bool), y, np.ones((len(y), 2)))
@@ -169,7 +178,7 @@ def test_costs_are_those_of_the_file_or_the_pair_or_the_rarity():
     assert_array_equal(find_costs("f", Data(X, y), y, (5.0, 2.0), None), [[5, 2]] * 8)
     assert_array_equal(find_costs("f", Data(X, y), y, (), None), [[3, 1]] * 8)
     assert_array_equal(find_costs("f", Data(X), None, (5.0, 2.0), None), [[5, 2]] * 8)
-    with pytest.raises(InputError, match="f holds no mine, expected the costs of errors on each row"):
+    with pytest.raises(InputError, match="f holds no mine, expected a variable with two costs for each row"):
         find_costs("f", Data(X, y), y, (), "mine")
     for labels in (None, np.ones(8)):
         with pytest.raises(InputError, match="f has neither labels of both classes nor costs for each row"):
@@ -191,7 +200,7 @@ def test_the_rows_of_each_fold_are_decided_on_by_the_other_folds(train, rows, tm
     for i, j in StratifiedKFold(3, shuffle=True, random_state=0).split(s, y):
         slope, offset = log_odds(s[i], y[i], np.ones(len(i)))
         assert_allclose(columns["probability"][j], expit(slope * s[j] + offset))
-    assert "costs: 7 for a missed positive, 2 for a false alarm; rows of each fold are decided on by the other" in err
+    assert "costs: 7 for a missed positive, 2 for a false alarm; decisions on the rows of a fold use the scores" in err
     assert_array_equal(columns["decision"], columns["probability"] > 2 / 9)
     acted = columns["decision"] > 0
     tp, fp, fn = ((acted & (y > 0)).sum(), (acted & (y < 0)).sum(), (~acted & (y > 0)).sum())
@@ -223,8 +232,11 @@ def test_costs_of_each_row_are_read_from_the_file(rows, tmp_path):
         assert_array_equal(acted, probability * cost[:, 0] > (1 - probability) * cost[:, 1])
         assert outcome(err, "Bayes minimum risk")[7] == cost[~acted & (y > 0), 0].sum() + cost[acted & (y < 0), 1].sum()
     assert "costs: 5 for a missed positive" in call(*argv, "--cost", "5,1")[2]
-    refused("holds no yours, expected the costs of errors on each row", *argv, "--cost-name", "yours")
-    for bad, message in ((cost[:, :1], "60 x 1, expected two numbers"), (-cost, "not all finite and at least 0")):
+    refused("holds no yours, expected a variable with two costs for each row", *argv, "--cost-name", "yours")
+    for bad, message in (
+        (cost[:, :1], "60 x 1, expected two numbers"),
+        (-cost, "some costs are negative, missing or infinite"),
+    ):
         savemat(tmp_path / "bad.mat", {"x_tr": X, "y_tr": y, "c_tr": bad})
         refused(message, tmp_path / "bad.mat", *FEW, "--cost")
         assert 0 < score(tmp_path / "bad.mat", *FEW) <= 1  # nobody asked for them
@@ -287,7 +299,7 @@ def test_without_costs_in_the_test_file_the_positives_of_the_training_file_count
 def test_the_published_algorithm_has_no_probabilities_to_decide_on_a_test_file_by(train, given):
     option = given[0]
     err = refused(
-        f"needs probabilities, which the published algorithm ({option}) has not", train, train, *given, "--cost"
+        f"needs probabilities, which {option}, the published algorithm, lacks", train, train, *given, "--cost"
     )
     assert err.startswith("usage: exp.py")
     assert call(train, *FEW, *given, "--cost")[0] == 0  # folds have them

@@ -61,11 +61,11 @@ def test_where_nothing_can_be_written(train, tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for option in ("--save", "--scores"):
         for path, message in (
-            (tmp_path / "no" / "where", "is not there, expected one for the new file"),
+            (tmp_path / "no" / "where", "does not exist, expected one to write into"),
             (tmp_path, "is a directory, expected the name of a file"),
             (train, "is a file to read, expected another name"),
-            (tmp_path / "other.csv", "is there and not from this program, expected another name, or --force"),
-            (tmp_path / "other.npz", "is there and not from this program, expected another name, or --force"),
+            (tmp_path / "other.csv", "exists and was not written by this program, expected another name, or --force"),
+            (tmp_path / "other.npz", "exists and was not written by this program, expected another name, or --force"),
         ):
             assert len(refused(message, train, *FEW, option, path).splitlines()) == 1
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -95,6 +95,17 @@ def test_a_file_that_cannot_be_written_after_the_run_takes_nothing_back(train, t
         assert err == f"exp.py: error: {tmp_path / 'new'} cannot be written: No space left on device\n"
 
 
+def test_a_model_that_is_read_and_a_file_that_may_not_be_written_stay(train, model, tmp_path, monkeypatch):
+    before = model.read_bytes()
+    refused("is a file to read", "--model", model, train, "--scores", model, "--force")
+    refused("--save and --scores are both", train, "--save", tmp_path / "a", "--scores", tmp_path / "." / "a")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    for option in ("--save", "--scores", "--page"):
+        refused("cannot be written to", train, option, tmp_path / "new")
+    refused("cannot be written to", train, "--plots", tmp_path)
+    assert model.read_bytes() == before and not (tmp_path / "new").exists()
+
+
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
@@ -113,10 +124,31 @@ def test_figures_of_the_folds_of_many_processes(train, tmp_path):
 
 
 def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypatch):
-    assert len(refused("cannot be a directory: it is a file", train, "--plots", train).splitlines()) == 1
+    assert len(refused("cannot be made a directory: a file has this name", train, "--plots", train).splitlines()) == 1
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert len(refused("--plots needs matplotlib", train, "--plots", train.parent / "new").splitlines()) == 1
     assert not (train.parent / "new").exists()
+
+
+def test_figures_of_others_are_not_overwritten(train, tmp_path):
+    from matplotlib.figure import Figure
+
+    directory = tmp_path / "figures"
+    directory.mkdir()
+    Figure().savefig(directory / "roc.png")
+    mine = (directory / "roc.png").read_bytes()
+    refused("roc.png exists and was not written by this program", train, *FEW, "--plots", directory)
+    assert (directory / "roc.png").read_bytes() == mine
+    (directory / "roc.png").unlink()
+    for _ in range(2):  # those of an earlier run are
+        assert call(train, *FEW, "--plots", directory)[0] == 0
+    assert sorted(path.name for path in directory.iterdir()) == FIGURES
+
+
+def test_columns_that_matter_are_drawn(train, tmp_path):
+    assert call(train, *FEW, "--explain", "--plots", tmp_path / "figures")[0] == 0
+    names = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert names == sorted([*FIGURES, "columns.png", "dependence.png"])
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ from tenfold.features import (
     rich_feature_sets,
     wide_feature_sets,
 )
+from tenfold.lanes import inner_folds
+from tenfold.trees import TreeFeatures
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -32,19 +34,15 @@ SMOOTH = ("scaled", euclidean, 2, 0.7)
 ROUGH = ("scaled", city_block, 1, 1.5)
 
 
-def columns_of(Z, weights=None, n_pos=40, most_ranked=np.inf):
-    """Columns fitted on Z, and weighted if there are weights."""
-    columns = Columns(most_ranked).fit(Z, n_pos)
-    if weights is not None:
-        columns.weights_ = np.asarray(weights, np.float32)
-    return columns
+def columns_of(Z, n_pos=40, most_ranked=np.inf):
+    return Columns(most_ranked).fit(Z, n_pos)
 
 
 class AllMany:
     """Stands for columns all of which have many values."""
 
     def __init__(self, Z):
-        self.many_, self.weights_ = np.arange(Z.shape[1]), np.ones(Z.shape[1], np.float32)
+        self.many_ = np.arange(Z.shape[1])
 
 
 def versions_of(Z, landmarks=None):
@@ -71,21 +69,15 @@ def test_distances(rng, distance, name, n, m, d):
     assert_array_equal(C, copies[1])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("version", ["standard", "rank", "weighted standard", "weighted rank"])
+@pytest.mark.parametrize("version", ["standard", "rank"])
 @pytest.mark.parametrize("which", [[0, 1, 2, 3, 4], [0, 1, 2], [3, 4]], ids=["mixed", "many values", "two values"])
-def test_city_block_distances_of_all_versions(Z, rng, version, weighted, which):
-    """Whether or not there are weights, the versions without them know nothing of these."""
+def test_city_block_distances_of_all_versions(Z, version, which):
     Z = Z[:, which]
     columns = columns_of(Z)
-    if weighted:
-        columns.weights_ = rng.uniform(0.1, 5, len(columns.varying_)).astype(np.float32)
-    if not columns.ranked_ and "rank" in version:
+    if not columns.ranked_ and version == "rank":
         pytest.skip("columns of two values have no ranks")
     versions = Versions(columns, Z, Versions(columns, Z[:30]))
-    exact = getattr(columns, version.removeprefix("weighted "))(Z).astype(float)
-    if version.startswith("weighted"):
-        exact = exact * columns.weights_
+    exact = getattr(columns, version)(Z).astype(float)
     D = versions[version, city_block]
     assert D.dtype == np.float32
     assert_allclose(D, cdist(exact, exact[:30], "cityblock"), rtol=1e-4, atol=1e-4)
@@ -101,25 +93,10 @@ def test_city_block_distances_of_more_rows_than_a_chunk(rng):
     assert_allclose(city_block(X, X[:7], columns), cdist(X, X[:7], "cityblock"), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("version", ["standard", "rank"])
-def test_weighted_versions_are_versions_times_weights(Z, rng, version):
-    weights = rng.uniform(0.1, 5, 4)
-    columns = columns_of(Z, weights)
-    versions = Versions(columns, Z)
-    plain, weighted = versions[version].copy(), versions["weighted " + version]
-    assert weighted.dtype == np.float32
-    for i in range(len(Z)):
-        for j in range(4):
-            assert weighted[i, j] == plain[i, j] * columns.weights_[j]
-    assert_array_equal(versions[version], plain)
-    D = versions["weighted " + version, euclidean]
-    assert_allclose(D, cdist(weighted, weighted), atol=1e-3 * np.linalg.norm(weighted, axis=1).max())
-
-
 def test_versions_are_made_once(Z):
     versions = Versions(columns_of(Z), Z)
     assert versions["scaled"] is Z
-    for key in ("standard", "weighted rank", ("rank", city_block), ("weighted standard", euclidean)):
+    for key in ("standard", "rank", ("rank", city_block), ("standard", euclidean)):
         assert versions[key] is versions[key]
 
 
@@ -167,14 +144,18 @@ def test_features_are_those_of_nystroem(rng, terms):
     assert_allclose(F @ F.T, expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("feature_set", [LandmarkFeatures(SMOOTH, ROUGH), LinearFeatures("scaled")])
-def test_score_is_the_product_of_features_and_weights(rng, feature_set):
+@pytest.mark.parametrize(
+    "feature_set, is_kernel", [(LandmarkFeatures(SMOOTH, ROUGH), True), (LinearFeatures("scaled"), False)]
+)
+def test_score_is_the_product_of_features_and_weights(rng, feature_set, is_kernel):
     Z, other = rows_of(rng), rows_of(rng, 40)
-    F = feature_set.fit(versions_of(Z, Z[:25])).transform(versions_of(other, Z[:25]))
+    F = feature_set.fit_transform(versions_of(Z, Z[:25]))
     w = rng.randn(F.shape[1]).astype(np.float32)
-    scores = feature_set.score(versions_of(other, Z[:25]), feature_set.coefficients(w))
-    assert scores.shape == (40,)
-    assert_allclose(scores, F @ w, rtol=1e-3, atol=1e-3 * np.abs(F @ w).max())
+    of_others = feature_set.transform(versions_of(other, Z[:25])) if is_kernel else other * feature_set.scale_
+    for rows, expected in ((Z, F @ w), (other, of_others @ w)):
+        scores = feature_set.score(versions_of(rows, Z[:25]), feature_set.coefficients(w))
+        assert scores.shape == (len(rows),)
+        assert_allclose(scores, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
 def test_chunks_change_nothing(rng):
@@ -208,8 +189,8 @@ def test_equal_rows_do_no_harm(Z, term):
 def test_rows_lie_at_a_mean_squared_distance_of_1_from_their_mean(rng, make):
     Z = np.where(rng.rand(200, 6) < 0.3, rng.rand(200, 6) * [1, 2, 3, 4, 5, 6], 0).astype(np.float32)
     versions = versions_of(make(Z))
-    feature_set = LinearFeatures("scaled").fit(versions)
-    F = feature_set.transform(versions)
+    feature_set = LinearFeatures("scaled")
+    F = feature_set.fit_transform(versions)
     assert sp.issparse(F) == sp.issparse(versions["scaled"]) and F.dtype == np.float32
     F = F.toarray() if sp.issparse(F) else F
     assert ((F - F.mean(axis=0)) ** 2).sum(axis=1).mean() == pytest.approx(1, abs=1e-4)
@@ -220,8 +201,8 @@ def test_rows_lie_at_a_mean_squared_distance_of_1_from_their_mean(rng, make):
 
 def test_versions_stand_side_by_side(rng):
     versions = {"a": rows_of(rng, 30, 2), "b": rows_of(rng, 30, 3)}
-    feature_set = LinearFeatures("a", "b").fit(versions)
-    assert_allclose(feature_set.transform(versions), np.hstack([versions["a"], versions["b"]]) * feature_set.scale_)
+    feature_set = LinearFeatures("a", "b")
+    assert_allclose(feature_set.fit_transform(versions), np.hstack([versions["a"], versions["b"]]) * feature_set.scale_)
 
 
 # --- rows that are fewer than their columns --------------------------------------------------------------------------
@@ -242,7 +223,7 @@ def gram(Z):
 
 def test_few_rows_become_coordinates_with_the_same_products(rng):
     Z = rows_of(rng, 20, 100)
-    F = LinearFeatures("scaled").fit(versions_of(Z)).transform(versions_of(Z))
+    F = LinearFeatures("scaled").fit_transform(versions_of(Z))
     assert F.shape == (20, 20) and F.dtype == np.float32
     ridge = float(features.RIDGE) * np.trace(gram(Z)) / 20
     assert_allclose(F @ F.T, gram(Z) + ridge * np.eye(20), atol=1e-5 * np.abs(gram(Z)).max())
@@ -251,8 +232,8 @@ def test_few_rows_become_coordinates_with_the_same_products(rng):
 def test_weights_of_coordinates_count_for_columns(rng):
     """Of the combination of rows a, the weights of the columns are Z' a, and those of the coordinates L' a."""
     Z, other = rows_of(rng, 20, 100), rows_of(rng, 50, 100)
-    feature_set = LinearFeatures("scaled").fit(versions_of(Z))
-    F = feature_set.transform(versions_of(Z))
+    feature_set = LinearFeatures("scaled")
+    F = feature_set.fit_transform(versions_of(Z))
     a = rng.randn(20)
     coefficients = feature_set.coefficients((F.T @ a).astype(np.float32))
     expected = a @ Z / Z.astype(float).var(axis=0).sum()
@@ -264,8 +245,8 @@ def test_weights_of_coordinates_count_for_columns(rng):
 
 def test_coordinates_of_rows_score_them_as_their_columns_do(rng):
     Z = rows_of(rng, 20, 100)
-    feature_set = LinearFeatures("scaled").fit(versions_of(Z))
-    F = feature_set.transform(versions_of(Z))
+    feature_set = LinearFeatures("scaled")
+    F = feature_set.fit_transform(versions_of(Z))
     w = rng.randn(20).astype(np.float32)
     scores = feature_set.score(versions_of(Z), feature_set.coefficients(w))
     assert_allclose(scores, F @ w, atol=5e-3 * np.abs(F @ w).max())
@@ -273,15 +254,14 @@ def test_coordinates_of_rows_score_them_as_their_columns_do(rng):
 
 def test_few_equal_rows_do_no_harm():
     Z = np.ones((5, 30), np.float32)
-    feature_set = LinearFeatures("scaled").fit(versions_of(Z))
-    F = feature_set.transform(versions_of(Z))
+    feature_set = LinearFeatures("scaled")
+    F = feature_set.fit_transform(versions_of(Z))
     assert np.isfinite(F).all() and np.isfinite(feature_set.coefficients(np.ones(5, np.float32))).all()
 
 
 def test_sparse_rows_stay_columns(rng):
     Z = sp.random_array((10, 200), density=0.1, format="csr", dtype=np.float32, random_state=0)
-    feature_set = LinearFeatures("scaled").fit(versions_of(Z))
-    assert feature_set.transform(versions_of(Z)).shape == (10, 200)
+    assert LinearFeatures("scaled").fit_transform(versions_of(Z)).shape == (10, 200)
 
 
 # --- scaled columns in place -----------------------------------------------------------------------------------------
@@ -302,8 +282,8 @@ def test_scaled_columns_are_divided_by_their_deviation(rng, n, d):
     deviation = np.maximum(raw.astype(float).std(axis=0), features.LEAST_DEVIATION)
     expected = np.where(np.arange(d) < d - 1, raw / deviation, 0)
     expected /= np.sqrt(expected.var(axis=0).sum())
-    feature_set = ScaledFeatures().fit(versions_of(Z))
-    F = feature_set.transform(versions_of(Z))
+    feature_set = ScaledFeatures()
+    F = feature_set.fit_transform(versions_of(Z))
     assert_allclose(Z, expected, rtol=1e-4, atol=1e-5)  # in place
     ridge = float(features.RIDGE) * (expected**2).sum() / n if n < d else 0
     assert_allclose(F @ F.T, expected @ expected.T + ridge * np.eye(n), rtol=1e-4, atol=1e-4)
@@ -323,22 +303,23 @@ def test_scaled_columns_are_divided_by_their_deviation(rng, n, d):
 def test_only_scaled_columns_are_scaled_columns(Z):
     assert plain_feature_sets().are_scaled_columns and wide_feature_sets().are_scaled_columns
     for n_landmarks in (0, 12):
-        assert not rich_feature_sets(columns_of(Z), n_landmarks, True, False).are_scaled_columns
+        assert not rich_feature_sets(columns_of(Z), n_landmarks, True).are_scaled_columns
     sets = {"linear": LinearFeatures("scaled"), "smooth": LandmarkFeatures(SMOOTH)}
     assert not FeatureSets(None, sets, 3).are_scaled_columns
     assert not FeatureSets(None, {"smooth": LandmarkFeatures(SMOOTH)}, 3).are_scaled_columns
+    assert not FeatureSets(None, {"trees": TreeFeatures(3)}).are_scaled_columns
 
 
 # --- FeatureSets -----------------------------------------------------------------------------------------------------
 
 RICH = [
-    {"n_landmarks": 12, "small": False, "weighted": False},
-    {"n_landmarks": 12, "small": True, "weighted": False},
-    {"n_landmarks": 12, "small": False, "weighted": True},
-    {"n_landmarks": 12, "small": True, "weighted": True},
-    {"n_landmarks": 12, "small": True, "weighted": True, "most_ranked": 0},
-    {"n_landmarks": 12, "small": False, "weighted": False, "most_ranked": 0},
-    {"n_landmarks": 0, "small": True, "weighted": True},
+    {"n_landmarks": 12, "small": False},
+    {"n_landmarks": 12, "small": True},
+    {"n_landmarks": 12, "small": False, "n_trees": 3},
+    {"n_landmarks": 12, "small": True, "n_trees": 3},
+    {"n_landmarks": 12, "small": True, "n_trees": 3, "most_ranked": 0},
+    {"n_landmarks": 12, "small": False, "most_ranked": 0},
+    {"n_landmarks": 0, "small": True, "n_trees": 3},
 ]
 
 
@@ -350,43 +331,78 @@ def feature_sets(request, Z):
     if request.param == "wide":
         return wide_feature_sets()
     settings = {**request.param}
-    columns = columns_of(Z, [0.5, 1.5, 1, 0.3], most_ranked=settings.pop("most_ranked", np.inf))
+    columns = columns_of(Z, most_ranked=settings.pop("most_ranked", np.inf))
     return rich_feature_sets(columns, **settings)
+
+
+@pytest.fixture
+def y(rng):
+    """Signs of the rows of Z."""
+    return rng.permutation(np.where(np.arange(90) % 3, -1, 1))
+
+
+@pytest.fixture
+def fold(y, rng):
+    """Inner folds of the rows of Z."""
+    return inner_folds(y, 3, rng)
 
 
 def test_sets_are_as_many_as_there_is_time_for(Z):
     columns = columns_of(Z)
-    assert list(rich_feature_sets(columns, 0, True, True).sets) == ["linear"]
-    assert list(rich_feature_sets(columns, 9, False, True).sets) == ["linear", "mixed"]
-    assert list(rich_feature_sets(columns, 9, True, True).sets) == ["linear", "mixed", "smooth", "rough"]
+    assert list(rich_feature_sets(columns, 0, True).sets) == ["linear"]
+    assert list(rich_feature_sets(columns, 0, True, 3).sets) == ["linear", "trees"]
+    assert list(rich_feature_sets(columns, 9, False, 3).sets) == ["linear", "mixed", "trees"]
+    assert list(rich_feature_sets(columns, 9, True, 0).sets) == ["linear", "mixed", "smooth", "rough"]
+    assert list(rich_feature_sets(columns, 9, True, 3).sets) == ["linear", "mixed", "smooth", "rough", "trees"]
 
 
 @pytest.mark.parametrize("most_ranked, peak", [(np.inf, ("rank", "city_block")), (0, ("standard", "euclidean"))])
-def test_the_peak_of_the_mixed_set_alone_is_weighted_and_by_ranks_if_there_are_any(Z, most_ranked, peak):
-    version, distance = peak
-    for weighted in (False, True):
-        sets = rich_feature_sets(columns_of(Z, most_ranked=most_ranked), 9, True, weighted).sets
-        terms = {name: [term[:2] for term in s.description()[1]] for name, s in sets.items() if name != "linear"}
-        assert terms["mixed"][-1] == ("weighted " * weighted + version, distance)
-        assert terms["rough"] == [peak]
-        assert set(terms["mixed"][:-1]) == set(terms["smooth"]) == {("standard", "euclidean")}
+def test_peaks_are_by_ranks_if_there_are_any(Z, most_ranked, peak):
+    sets = rich_feature_sets(columns_of(Z, most_ranked=most_ranked), 9, True).sets
+    terms = {name: [term[:2] for term in s.description()[1]] for name, s in sets.items() if name != "linear"}
+    assert terms["mixed"][-1] == peak
+    assert terms["rough"] == [peak]
+    assert set(terms["mixed"][:-1]) == set(terms["smooth"]) == {("standard", "euclidean")}
 
 
-def test_linear_sets_have_all_rows_and_landmark_sets_the_sample(Z, rng, feature_sets):
+@pytest.mark.parametrize("of_trees", [np.arange(1, 90, 2), np.arange(90)], ids=["some", "all"])
+def test_linear_sets_have_all_rows_and_others_those_of_their_kind(Z, y, fold, rng, feature_sets, of_trees):
     sample = np.arange(3, 90, 4)
-    sets = list(feature_sets.fit_transform(Z, sample, rng))
+    sets = list(feature_sets.fit_transform(Z, y, fold, {"landmarks": sample, "trees": of_trees}, rng))
     assert len(sets) == len(feature_sets.sets)
     for feature_set, (F, rows) in zip(feature_sets.sets.values(), sets):
-        expected = sample if isinstance(feature_set, LandmarkFeatures) else np.arange(90)
+        expected = {LandmarkFeatures: sample, TreeFeatures: of_trees}.get(type(feature_set), np.arange(90))
         assert_array_equal(rows, expected)
         assert len(F) == len(expected) and np.isfinite(F).all()
 
 
-def test_the_score_is_the_sum_over_the_sets(Z, rng, feature_sets):
-    every = np.arange(90)
-    sets = [F for F, _ in feature_sets.fit_transform(Z.copy(), every, rng)]
+def test_each_set_is_fitted_on_the_labels_and_folds_of_its_own_rows(Z, y, fold, rng):
+    class Spy(LinearFeatures):
+        def __init__(self, kind):
+            super().__init__("scaled")
+            self.kind = kind
+
+        def fit_transform(self, versions, y, fold):
+            self.seen = versions["scaled"], y, fold
+            return super().fit_transform(versions)
+
+    rows = {"some": np.arange(3, 90, 4), "others": np.arange(0, 90, 5), "each": np.arange(90)}
+    sets = {name: Spy(name) for name in (*rows, "unnamed")}
+    found = [of for _, of in FeatureSets(columns_of(Z), sets).fit_transform(Z, y, fold, rows, rng)]
+    for spy, of, expected in zip(sets.values(), found, [*rows.values(), np.arange(90)], strict=True):
+        assert_array_equal(of, expected)
+        for seen, whole in zip(spy.seen, (Z, y, fold), strict=True):
+            assert_array_equal(seen, whole[expected])
+
+
+def test_the_score_is_the_sum_over_the_sets(Z, y, fold, rng, feature_sets):
+    """Trees score training rows by the mean over folds, so these have an oracle of their own."""
+    sets = [F for F, _ in feature_sets.fit_transform(Z.copy(), y, fold, {}, rng)]
     weights = [rng.randn(F.shape[1]).astype(np.float32) for F in sets]
-    expected = sum(F @ w for F, w in zip(sets, weights))
+    expected = 0
+    for feature_set, F, w in zip(feature_sets.sets.values(), sets, weights):
+        is_trees = isinstance(feature_set, TreeFeatures)
+        expected = expected + (feature_set.trees_.score(Z) * feature_set.scale_ * w if is_trees else F @ w)
     for rows in (Z, Z.astype(np.float64)):
         assert_allclose(
             feature_sets.score(rows, feature_sets.coefficients(weights)), expected, atol=2e-3 * np.abs(expected).max()
@@ -394,38 +410,38 @@ def test_the_score_is_the_sum_over_the_sets(Z, rng, feature_sets):
 
 
 @pytest.mark.parametrize("asked", [1, 10, 22, 23, 10**9])
-def test_landmarks_are_rows_of_the_sample_and_none_is_one_twice(Z, rng, asked):
+def test_landmarks_are_rows_of_the_sample_and_none_is_one_twice(Z, y, fold, rng, asked):
     sample = np.arange(3, 90, 4)
-    feature_sets = rich_feature_sets(columns_of(Z), asked, True, False)
-    sets = list(feature_sets.fit_transform(Z, sample, rng))
+    feature_sets = rich_feature_sets(columns_of(Z), asked, True)
+    sets = list(feature_sets.fit_transform(Z, y, fold, {"landmarks": sample}, rng))
     landmarks = feature_sets.landmarks_["scaled"]
     assert len(landmarks) == min(asked, len(sample)) == sets[-1][0].shape[1]
     chosen = [np.flatnonzero((Z[sample] == landmark).all(axis=1)).item() for landmark in landmarks]
     assert len(set(chosen)) == len(chosen)
 
 
-def test_a_stopped_run_never_touches_the_sets_it_did_not_reach(Z, rng):
+def test_a_stopped_run_never_touches_the_sets_it_did_not_reach(Z, y, fold, rng):
     class Untouchable:
         def __getattr__(self, name):
             raise AssertionError(f"{name} was asked for")
 
     feature_sets = FeatureSets(columns_of(Z), {"first": LinearFeatures("standard"), "second": Untouchable()})
-    F, rows = next(feature_sets.fit_transform(Z, np.arange(90), rng))
+    F, rows = next(feature_sets.fit_transform(Z, y, fold, {}, rng))
     w = rng.randn(F.shape[1]).astype(np.float32)
     assert_array_equal(rows, np.arange(90))
     assert_allclose(feature_sets.score(Z, feature_sets.coefficients([w])), F @ w, rtol=1e-4, atol=1e-5)
 
 
-def test_a_set_made_from_its_description_scores_the_same(Z, rng, feature_sets):
-    """After a way through JSON, and with nothing but the medians of what was fitted."""
+def test_a_set_made_from_its_description_scores_the_same(Z, y, fold, rng, feature_sets):
+    """After a way through JSON, and with nothing but its arrays of what was fitted."""
     weights = [
-        rng.randn(F.shape[1]).astype(np.float32) for F, _ in feature_sets.fit_transform(Z.copy(), np.arange(90), rng)
+        rng.randn(F.shape[1]).astype(np.float32) for F, _ in feature_sets.fit_transform(Z.copy(), y, fold, {}, rng)
     ]
     coefficients = feature_sets.coefficients(weights)
-    medians = [getattr(feature_set, "median_", None) for feature_set in feature_sets.sets.values()]
+    arrays = [feature_set.arrays() for feature_set in feature_sets.sets.values()]
     descriptions = json.loads(json.dumps([feature_set.description() for feature_set in feature_sets.sets.values()]))
-    again = [make_feature_set(*parts, median) for parts, median in zip(descriptions, medians)]
+    again = [make_feature_set(*parts, A) for parts, A in zip(descriptions, arrays)]
     versions = Versions(feature_sets.columns, Z, feature_sets.landmarks_)
     for feature_set, made, c in zip(feature_sets.sets.values(), again, coefficients, strict=True):
-        assert isinstance(feature_set, type(made))
+        assert isinstance(feature_set, type(made)) and feature_set.kind == made.kind
         assert_array_equal(made.score(versions, c), feature_set.score(versions, c))

@@ -7,7 +7,9 @@ from scipy.special import expit
 from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
 
 from tenfold import figures
+from tenfold.comparison import interval
 from tenfold.decisions import decide, decide_by_folds
+from tenfold.explain import Column, Dependence, Explanation
 from tenfold.folds import Experiment
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -32,16 +34,16 @@ def lines(figure):
 
 
 def legend(figure):
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def check_pictures(directory, names):
+def check_pictures(directory, names, least=400):
     from matplotlib.image import imread
 
     assert sorted(path.name for path in directory.iterdir()) == [f"{name}.png" for name in names]
     for name in names:
         picture = imread(directory / f"{name}.png")
-        assert min(picture.shape[:2]) > 400
+        assert min(picture.shape[:2]) > least
         assert picture[..., :3].std() > 0.01
 
 
@@ -69,7 +71,7 @@ def test_a_single_roc_curve_has_no_band():
     results = make_results(1)
     figure = figures.roc(results)
     assert legend(figure) == [f"test rows, AUC {roc_auc_score(*results[0]):.4f}", "chance"]
-    assert not figure.axes[0].collections
+    assert not figure.axes[0].collections and not figure.axes[1].collections
 
 
 @pytest.mark.parametrize("column", [0, 1])
@@ -99,13 +101,46 @@ def test_histograms_count_every_row_of_both_classes():
         assert any(set(counts[counts > 0]) <= set(np.round(xy[:, 1])) for xy in outlines)
 
 
-def test_learners_are_listed_by_auc_and_all_look_different():
+def test_learners_have_a_row_each_sorted_by_auc_with_the_lead_of_ours():
     learners = {f"learner {k}": make_results(seed=k) for k in range(20)}
-    figure = figures.compare(learners)
-    aucs = [float(text.split()[0]) for text in legend(figure)[:-1]]
-    assert len(aucs) == 20 and aucs == sorted(aucs, reverse=True)
-    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in figure.axes[0].get_lines()}
-    assert len(looks) == 21
+    left, right = figures.compare(learners).axes
+    names = [label.get_text() for label in left.get_yticklabels()]
+    aucs = {name: np.array([roc_auc_score(*fold) for fold in folds]) for name, folds in learners.items()}
+    assert names == sorted(aucs, key=lambda name: aucs[name].mean())
+    dots, means = left.get_lines()[::2], left.get_lines()[1::2]
+    for row, name in enumerate(names):
+        assert_array_equal(dots[row].get_data(), (aucs[name], [row] * 4))
+        assert_allclose(means[row].get_data(), ([aucs[name].mean()], [row]))
+    drawn = {line.get_ydata()[0]: line.get_xdata() for line in right.get_lines()[:-1] if line.get_marker() == "None"}
+    for row, name in enumerate(names):
+        if name != "learner 0":
+            assert_allclose(drawn[row], interval(aucs["learner 0"] - aucs[name]))
+
+
+def test_the_best_three_of_the_others_are_beside_our_roc_curve():
+    learners = {f"learner {k}": make_results(seed=k) for k in range(9)}
+    figure = figures.roc(learners["learner 0"], learners)
+    means = {name: np.mean([roc_auc_score(*fold) for fold in folds]) for name, folds in learners.items()}
+    best = sorted(set(means) - {"learner 0"}, key=means.get, reverse=True)[:3]
+    assert legend(figure)[3:-1] == [f"{name}, AUC {means[name]:.4f}" for name in best]
+    assert figure.axes[0].get_xlim()[1] == 1 and figure.axes[1].get_xlim()[1] == 0.1
+
+
+@pytest.mark.parametrize("which", ["roc", "scores", "auc_over", "precision_recall", "cost"])
+def test_a_legend_covers_nothing(which):
+    y, decisions = make_decisions(True)
+    drawn = {
+        "roc": lambda: figures.roc(make_results()),
+        "scores": lambda: figures.scores(make_results()),
+        "auc_over": lambda: figures.auc_over(make_curves(), 0, "what", "title"),
+        "precision_recall": lambda: figures.precision_recall(y, decisions),
+        "cost": lambda: figures.cost(y, decisions),
+    }
+    figure = drawn[which]()
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert not any(box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
 
 
 @pytest.mark.parametrize(
@@ -120,7 +155,33 @@ def test_learners_are_listed_by_auc_and_all_look_different():
 )
 def test_whatever_is_drawn_is_a_picture(tmp_path, results, curves):
     figures.draw(tmp_path, results, curves, {"ours": results, "theirs": results})
-    check_pictures(tmp_path, ["auc_steps", "auc_time", "compare", "roc", "scores"])
+    check_pictures(tmp_path, ["auc_steps", "auc_time", "compare", "roc", "scores"], 300)
+
+
+def make_explanation(n, n_folds, names=("a", "b $x$ $", "größe")):
+    rng = np.random.RandomState(0)
+    columns = [Column(names[j % len(names)], np.array([j])) for j in range(n)]
+    columns[-1].values = ["red $", "blue"]
+    found = Explanation(columns, rng.rand(n, max(n_folds, 5)), n_folds)
+    for column in columns[:6]:
+        values = np.array(column.values or np.arange(7.0), object if column.values else float)
+        found.dependences.append(Dependence(column, values, rng.rand(len(values), n_folds)))
+    return found
+
+
+@pytest.mark.parametrize("n, n_folds", [(1, 2), (4, 1), (30, 3)])
+def test_columns_that_matter_are_drawn(tmp_path, n, n_folds):
+    explanation = make_explanation(n, n_folds)
+    axes = figures.columns(explanation).axes[0]
+    assert_allclose([bar.get_width() for bar in axes.patches][::-1], explanation.means[:15])
+    small = figures.dependence(explanation).axes
+    assert len(small) == min(n, 6)
+    if n > 1:
+        assert_allclose(
+            small[0].get_lines()[0].get_data(), (np.arange(7), explanation.dependences[0].scores.mean(axis=1))
+        )
+    figures.draw_explanation(tmp_path, explanation)
+    check_pictures(tmp_path, ["columns", "dependence"], 200)
 
 
 # --- decisions -------------------------------------------------------------------------------------------------------

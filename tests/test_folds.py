@@ -22,7 +22,7 @@ from tenfold.features import LandmarkFeatures
 from tenfold.folds import Clock, Curve, Experiment, Fold
 from tenfold.plan import Shape, make_plan
 from tenfold.ranker import AUCRanker, PublishedRanker, shape_of
-from tenfold.terminal import FEATURE_SETS
+from tenfold.words import FEATURE_SETS
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -393,7 +393,7 @@ def test_folds_begin_with_the_effort_that_there_is_time_for_and_curves_with_all(
     monkeypatch.setattr(
         folds,
         "run_fold",
-        lambda fold, experiment, estimator, clock, with_curves: Fold(
+        lambda fold, experiment, estimator, clock, *keep: Fold(
             0.9, None, 0.1, [], {}, 1.0, {"budget": estimator.budget}
         ),
     )
@@ -409,7 +409,7 @@ def test_folds_that_take_less_effort_start_again_or_go_on(rows, monkeypatch, sta
     """The second fold takes too long."""
     begun = []
 
-    def run_fold(fold, experiment, estimator, clock, with_curves):
+    def run_fold(fold, experiment, estimator, clock, *keep):
         begun.append((fold, estimator.budget))
         return Fold(0.9, None, 0.1, [], {}, 1.0, {})
 

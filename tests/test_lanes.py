@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 from tenfold import lanes
-from tenfold.lanes import LaneEnsemble, auc_of_columns, greedy_choice, soft_choice
+from tenfold.lanes import LaneEnsemble, auc_of_columns, greedy_choice, inner_folds, soft_choice
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -16,8 +17,8 @@ VISITS = 6000
 
 def rank(F, y, seed=0, visits=VISITS, folds=3, **kwargs):
     """A `LaneEnsemble` fitted on each of the feature sets F, all of which have all rows."""
-    sets = [(A.astype(np.float32), np.arange(len(y))) for A in F]
-    return LaneEnsemble(visits=visits, folds=folds, rng=np.random.RandomState(seed)).fit(sets, y, **kwargs)
+    sets, rng = [(A.astype(np.float32), np.arange(len(y))) for A in F], np.random.RandomState(seed)
+    return LaneEnsemble(visits=visits, rng=rng).fit(sets, y, inner_folds(y, folds, rng), **kwargs)
 
 
 @pytest.fixture
@@ -88,8 +89,11 @@ def test_held_out_scores_are_centred_and_nearly_as_good_as_those_of_other_rows()
 def test_held_out_scores_are_of_the_rows_that_all_sets_share():
     X, y = two_normals(300)
     sample = np.arange(0, 300, 3)
-    X = X.astype(np.float32)
-    ensemble = LaneEnsemble(1000, 3, np.random.RandomState(0)).fit([(X, np.arange(300)), (X[sample], sample)], y)
+    X, rng = X.astype(np.float32), np.random.RandomState(0)
+    fold = inner_folds(y, 3, rng)
+    more = np.union1d(sample, np.arange(0, 300, 2))
+    sets = [(X[rows], rows) for rows in (np.arange(300), sample, more)]
+    ensemble = LaneEnsemble(1000, rng).fit(sets, y, fold)
     np.testing.assert_array_equal(ensemble.held_out_rows_, sample)
     assert ensemble.held_out_scores_.shape == (100,)
     assert roc_auc_score(y[sample], ensemble.held_out_scores_) > 0.6
@@ -151,8 +155,9 @@ def test_what_a_monitor_sees_is_what_an_end_at_that_moment_gives(calls):
         return len(seen) == calls
 
     sets = [(A.astype(np.float32), np.arange(len(y))) for A in (X, X**2)]
-    ensemble = LaneEnsemble(VISITS, 3, np.random.RandomState(0))
-    ensemble.fit(sets, y, see)
+    rng = np.random.RandomState(0)
+    ensemble = LaneEnsemble(VISITS, rng)
+    ensemble.fit(sets, y, inner_folds(y, 3, rng), see)
     n_rows, weights, intercept = seen[calls - 1]
     seen = []
     stopped = rank([X, X**2], y, monitor=stop)
@@ -280,15 +285,13 @@ def test_a_choice_is_greedy_where_both_classes_have_many_rows(monkeypatch, n_pos
         assert ensemble.shares_[0].sum() > 0.5  # of which the truth is a sum
 
 
-def test_held_out_scores_are_centred_by_fold_and_their_sum_follows_the_shares(monkeypatch):
-    X, y = two_normals(700)
-    folds, inner_folds = [], LaneEnsemble._inner_folds
-    monkeypatch.setattr(LaneEnsemble, "_inner_folds", lambda *args: folds.append(inner_folds(*args)) or folds[-1])
+def test_held_out_scores_are_centred_by_fold_and_their_sum_follows_the_shares():
     for n_pos in (100, 320):
         X, y = two_normals(700, n_pos=n_pos)
         ensemble = rank([X + 3, X**2], y, visits=1500)
+        fold = inner_folds(y, 3, np.random.RandomState(0))  # as `rank` has them
         for k in range(3):
-            assert ensemble.held_out_scores_[folds[-1] == k].mean() == pytest.approx(0, abs=1e-4)
+            assert ensemble.held_out_scores_[fold == k].mean() == pytest.approx(0, abs=1e-4)
         assert 0.5 < ensemble.held_out_scores_.std() < 6
 
 
@@ -309,3 +312,26 @@ def test_a_soft_choice_among_equals_is_none(auc):
 def test_equal_scores_of_held_out_rows_do_no_harm():
     y = np.where(np.arange(12) % 2, 1, -1)
     assert np.isfinite(rank([np.eye(12)], y).weights_[0]).all()
+
+
+# --- inner folds -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 6])
+@pytest.mark.parametrize("n_pos, n_neg", [(2, 2), (2, 50), (50, 3), (100, 37), (6, 6)])
+def test_inner_folds_spread_the_classes_evenly(n_folds, n_pos, n_neg):
+    rng = np.random.RandomState(0)
+    y = rng.permutation([1] * n_pos + [-1] * n_neg)
+    fold, other = inner_folds(y, n_folds, rng), inner_folds(y, n_folds, rng)
+    n_folds = min(n_folds, n_pos, n_neg)
+    assert_array_equal(np.unique(fold), np.arange(n_folds))
+    for sign in (1, -1):
+        counts = np.bincount(fold[y == sign], minlength=n_folds)
+        assert counts.min() >= 1 and np.ptp(counts) <= 1
+    assert len(y) < 20 or (fold != other).any()
+
+
+@pytest.mark.parametrize("n_pos, n_neg", [(1, 1), (1, 30), (30, 1)])
+def test_there_is_no_inner_fold_if_a_class_has_one_row(n_pos, n_neg):
+    y = np.array([1] * n_pos + [-1] * n_neg)
+    assert_array_equal(inner_folds(y, 6, np.random.RandomState(0)), -1)

@@ -20,11 +20,16 @@ LAYERS = [
         "tenfold.comparison",
         "tenfold.decisions",
         "tenfold.efforts",
+        "tenfold.explain",
         "tenfold.extras",
         "tenfold.figures",
         "tenfold.folds",
+        "tenfold.heads",
+        "tenfold.page",
         "tenfold.parallel",
+        "tenfold.parts",
         "tenfold.scoring",
+        "tenfold.stream_features",
         "tenfold.streams",
         "tenfold.terminal",
     },
@@ -34,15 +39,17 @@ LAYERS = [
         "tenfold.columns",
         "tenfold.features",
         "tenfold.lanes",
-        "tenfold.metric",
         "tenfold.plan",
+        "tenfold.reliability",
+        "tenfold.trees",
+        "tenfold.words",
         "tenfold.writing",
     },
     {"tenfold.readers", "preprocess"},
     {"oam"},
 ]
 LATE = {"matplotlib", "h5py", "pyarrow", "pandas", "distributed"}  # what not everybody has, or takes long to import
-MOST_LINES = {"exp": 280, "oam": 399, "preprocess": 349}
+MOST_LINES = {"exp": 285, "oam": 450, "preprocess": 349}
 MOST_LINES_IN_TENFOLD = 450
 AT_THE_TOP = {
     *("exp.py", "oam.py", "preprocess.py", "tenfold", "tests", "bench", "figures"),

@@ -78,7 +78,8 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
     X, y = mixed_rows()
     sparse = sp.csr_array(np.nan_to_num(X))
     for rows, most_ranked in ((sparse, 100), (X, 0)):
-        plan = Plan(60, 60, 20, 500, 8, 2, small=False, most_ranked=most_ranked, weighted=False, wide=False)
+        similarities = {"small": False, "most_ranked": most_ranked, "wide": False}
+        plan = Plan(60, 60, 20, 500, 8, 2, **similarities, trees=0, leaves=40, tree_rows=60)
         monkeypatch.setattr("tenfold.ranker.make_plan", lambda shape, budget, plan=plan: plan)
         model = fit(rows, y)
         assert model.score_function_.keep_sparse == sp.issparse(rows)
@@ -152,22 +153,37 @@ def test_raw_rows_of_extreme_columns_or_far_off_have_finite_scores(factor):
         assert roc_auc_score(y, scores[:-2]) > 0.7
 
 
-@pytest.mark.parametrize("most_ranked", [100, 0], ids=["ranked", "unranked"])
-def test_a_model_whose_columns_are_weighted(tmp_path, monkeypatch, most_ranked):
-    X, y = mixed_rows(1300)
+def few_trees(monkeypatch, **changes):
     make_plan = ranker.make_plan
     monkeypatch.setattr(
-        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), most_ranked=most_ranked)
+        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), trees=4, **changes)
     )
-    model = fit(X, y)
-    columns = model.score_function_.feature_sets.columns
-    assert np.count_nonzero(y > 0) >= 300 and columns.ranked_ == (most_ranked > 0)
-    assert np.ptp(columns.weights_) > 0.1 and np.mean(columns.weights_**2) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("most_ranked", [100, 0], ids=["ranked", "unranked"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n", [1300, 300])
+def test_a_model_with_trees(tmp_path, monkeypatch, n, make, most_ranked):
+    """Some of the rows grow trees; also rows further off than any before have the same scores after loading."""
+    X, y = mixed_rows(n)
+    y = np.where((X[:, 0] > 0) ^ (X[:, 3] > 0) ^ (X[:, 4] > 2), 1, -1)  # which trees find well
+    few_trees(monkeypatch, most_ranked=most_ranked, tree_rows=n - 20)
+    model = fit(make(X), y)
+    sets = model.score_function_.feature_sets
+    assert sets.columns.ranked_ == (most_ranked > 0)
+    assert model.shares_["trees"] > 0 and len(sets.sets["trees"].trees_.root) > 4
     loaded = saved_and_loaded(model, tmp_path / "model.npz")
-    assert_array_equal(loaded.score_function_.feature_sets.columns.weights_, columns.weights_)
-    others = mixed_rows(60)[0] + 0.3
-    for rows in (X, others):
-        assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
+    again = loaded.score_function_.feature_sets.sets["trees"]
+    for name, A in vars(sets.sets["trees"].trees_).items():
+        assert_array_equal(getattr(again.trees_, name), A)
+        assert getattr(again.trees_, name).dtype == A.dtype
+    others = mixed_rows(60)[0]
+    for rows in (X, others + 0.3, 1e6 * others, -1e300 * others, others.astype(np.float32)):
+        scores = model.decision_function(make(rows))
+        assert_array_equal(loaded.decision_function(make(rows)), scores)
+        assert np.isfinite(scores).all()
+    again = saved_and_loaded(loaded, tmp_path / "again.npz")
+    assert_array_equal(again.decision_function(make(X)), model.decision_function(make(X)))
 
 
 def test_a_model_that_the_clock_cut_short(tmp_path):
@@ -210,7 +226,7 @@ def test_the_file_holds_plain_arrays_and_json_only(tmp_path):
         arrays = {name: file[name] for name in file.files}
     assert all(A.dtype.kind in "fiuU" for A in arrays.values())
     about = json.loads(str(arrays["about"]))
-    assert about["format"] == models.FORMAT == 3
+    assert about["format"] == models.FORMAT == 4
     assert about["version"] == models.VERSION == exp.VERSION
 
 
@@ -239,8 +255,8 @@ def rewrite(path, change):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda arrays, about: about.update(format=1), "is a model of format 1, expected 3: was it saved by another"),
-        (lambda arrays, about: about.update(format=4), "is a model of format 4, expected 3: was it saved by another"),
+        (lambda arrays, about: about.update(format=1), "is a model of format 1, expected 4: was it saved by another"),
+        (lambda arrays, about: about.update(format=3), "is a model of format 3, expected 4: was it saved by another"),
         (
             lambda arrays, about: about.update(csv={"columns": [], "label": None, "position": 0}),
             "columns make 0 features",
@@ -278,6 +294,58 @@ def test_files_that_are_no_sound_model(saved, change, message):
     with pytest.raises(InputError, match=message) as raised:
         load_model(saved)
     assert "\n" not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def with_trees(tmp_path_factory, quick_plans):
+    """The bytes of a model with trees."""
+    path = tmp_path_factory.mktemp("trees") / "model.npz"
+    with pytest.MonkeyPatch.context() as patch:
+        few_trees(patch)
+        fit(*make_rows()).save(path)
+    return path.read_bytes()
+
+
+def of_node(part, index, value):
+    return lambda arrays, about: arrays[f"set.trees.{part}"].__setitem__(index, value)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (of_node("left", 0, -1), "its trees have nodes"),
+        (of_node("left", 0, 10**9), "its trees have nodes"),
+        (of_node("right", -1, 0), "its trees have nodes that lead back"),
+        (of_node("root", -1, 10**9), "its trees have nodes"),
+        (of_node("column", 0, -1), "its trees have nodes"),
+        (of_node("column", -1, 99), "its trees look at column 100 of 5"),
+        (of_node("column", -1, 5), "its trees look at column 6 of 5"),
+        (of_node("value", -1, np.nan), "its trees have values that are not finite"),
+        (of_node("value", 0, -np.inf), "its trees have values that are not finite"),
+        (of_node("value", slice(None), 1e308), "scores are not finite"),
+        (lambda arrays, about: arrays.pop("set.trees.root"), "is damaged"),
+        (lambda arrays, about: arrays.update({"set.trees.eval": np.ones(3)}), "is damaged"),
+        (lambda arrays, about: arrays.update({"set.trees.left": arrays["set.trees.left"][:-1]}), "no sound left"),
+        (lambda arrays, about: arrays.update({"set.trees.left": arrays["set.trees.left"] + 0.0}), "no sound left"),
+        (lambda arrays, about: arrays.update({"set.trees.column": np.array(0)}), "no sound"),
+        (lambda arrays, about: arrays.update({"set.trees.value": np.array(["a"])}), "no sound value"),
+        (lambda arrays, about: arrays.update({"coefficients.trees": np.empty(0)}), "is damaged"),
+        (lambda arrays, about: arrays.update({"coefficients.trees": np.array([np.nan])}), "is damaged"),
+        (lambda arrays, about: arrays.update({"coefficients.trees": np.array(["a"])}), "is damaged"),
+        (lambda arrays, about: about["feature_sets"].update(trees=["trees", []]), "is damaged"),
+        (lambda arrays, about: about["feature_sets"].update(trees=["landmarks", []]), "is damaged"),
+        (lambda arrays, about: about["feature_sets"].update(mixed=["trees", [3, 40]]), "is damaged"),
+        (lambda arrays, about: about["feature_sets"].update({"trees.": ["trees", [3, 40]]}), "is damaged"),
+    ],
+)
+def test_files_whose_trees_are_damaged(tmp_path, with_trees, change, message):
+    path = tmp_path / "model.npz"
+    path.write_bytes(with_trees)
+    assert load_model(path).score_function_.feature_sets.sets["trees"].n_trees == 4
+    rewrite(path, change)
+    with pytest.raises(InputError, match=message) as raised:
+        load_model(path)
+    assert "\n" not in str(raised.value) and "is damaged: " in str(raised.value)
 
 
 def test_other_files(tmp_path):

@@ -1,5 +1,7 @@
 """Arrays in NumPy's files are read as they were written, and pickles are not."""
 
+import zipfile
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -7,6 +9,7 @@ from small_files import X_SMALL, Y_SMALL, write
 
 from preprocess import InputError, find_classes, signs
 from tenfold.readers import load
+from tenfold.readers.numpy_files import read_npz
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -29,6 +32,16 @@ def test_npz_with_pickles_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", x_tr=np.array([[print]], object), y_tr=Y_SMALL)
     with pytest.raises(InputError, match="plain arrays"):
         load(tmp_path / "a.npz")
+
+
+def test_arrays_that_python_2_wrote_are_read_without_a_warning(tmp_path):
+    np.savez(tmp_path / "a.npz", x_tr=X_SMALL, y_tr=Y_SMALL)
+    rows, columns = (str(n).encode() for n in X_SMALL.shape)
+    with zipfile.ZipFile(tmp_path / "a.npz") as new, zipfile.ZipFile(tmp_path / "old.npz", "w") as old:
+        for name in new.namelist():
+            shape = b"(%s, %s)" % (rows, columns)
+            old.writestr(name, new.read(name).replace(shape + b", }  ", b"(%sL, %sL), }" % (rows, columns)))
+    assert_array_equal(read_npz(tmp_path / "old.npz")["x_tr"], X_SMALL)  # as models are
 
 
 @pytest.mark.parametrize(

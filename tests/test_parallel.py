@@ -160,11 +160,52 @@ def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
     process = command(*argv, "--scheduler", cluster[0])
     lines = iter(process.stderr.readline, "")
     said = [next(line for line in lines if line.startswith("fold 1/"))]
-    os.kill(cluster[1][0], signal.SIGKILL)
+    os.kill(cluster[1].pop(), signal.SIGKILL)
     said += lines
     out = process.stdout.read()
     assert process.wait() == 0, said
     assert out == expected[1] and aucs("".join(said)) == aucs(expected[2])
+
+
+@pytest.fixture
+def days(tmp_path):
+    """A stream of five files that is learned from in several parts, without a header."""
+    X, y = make_rows(80_000, 3, 20_000)
+    for i, rows in enumerate(np.array_split(np.arange(len(y)), 5)):
+        np.savetxt(tmp_path / f"day-{i}.csv", np.column_stack([X[rows], y[rows]]), fmt="%.3f", delimiter=",")
+    return tmp_path
+
+
+def test_a_stream_on_a_cluster_gives_the_same_digits(cluster, days, monkeypatch):
+    monkeypatch.chdir(days)  # the workers are elsewhere
+    argv = "--stream", "day-*.csv", "--features", "linear"
+    here, there = (call(*argv, *how) for how in (("--jobs", 2), ("--scheduler", cluster[0])))
+    assert here[:2] == there[:2] and here[0] == 0
+    assert "parts at a time" in here[2] and "parts at a time" in there[2]
+    assert re.findall(r"AUC .*", here[2]) == re.findall(r"AUC .*", there[2])
+
+
+def test_a_damaged_part_is_named_from_a_cluster_too(cluster, days):
+    with (days / "day-3.csv").open("a") as file:
+        file.write("1,2,3,maybe\n")
+    err = refused("day-3.csv: ", "--stream", days, "--features", "linear", "--scheduler", cluster[0], "-q")
+    assert err.count("\n") == 1 and ("the label maybe is not one of" in err or "two classes" in err)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_a_worker_that_is_killed_changes_no_digit_of_a_stream(cluster, days):
+    argv = ["--stream", days, "--update", "sequential", "--C", "1e-9", "--buffer", 4]
+    expected = call(*argv, "--jobs", 2)
+    process = command(*argv, "--scheduler", cluster[0])
+    lines = iter(process.stderr.readline, "")
+    said = [next(line for line in lines if "no header" in line)]
+    time.sleep(1)
+    assert process.poll() is None
+    os.kill(cluster[1].pop(), signal.SIGKILL)
+    said += lines
+    out = process.stdout.read()
+    assert process.wait() == 0, said
+    assert out == expected[1] and re.findall(r"AUC .*", "".join(said)) == re.findall(r"AUC .*", expected[2])
 
 
 def test_where_there_is_no_cluster(train, monkeypatch):

@@ -9,10 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tenfold import lanes, plan
+from tenfold import lanes, plan, trees
 from tenfold.columns import Columns
 from tenfold.features import LinearFeatures, Versions
 from tenfold.plan import PRICES, Shape, costs, make_plan, quantities, thin
+from tenfold.trees import TreeFeatures, Trees
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -67,8 +68,12 @@ def check_plan(made, shape, budget=1.0):
     assert 0 <= made.landmarks <= made.sample <= made.rows
     assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
     counts = (made.rows, made.sample, made.landmarks, made.visits, made.block, made.folds, made.most_ranked)
-    assert all(type(n) is int for n in counts)
-    assert all(type(flag) is bool for flag in (made.small, made.weighted, made.wide))
+    assert all(type(n) is int for n in (*counts, made.trees, made.leaves, made.tree_rows))
+    assert made.leaves >= plan.LEAVES
+    assert all(type(flag) is bool for flag in (made.small, made.wide))
+    assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows
+    assert made.trees == 0 or made.trees >= plan.FEWEST_TREES
+    assert made.trees == 0 or not (shape.sparse or made.wide)
     assert made.rows >= min(shape.n_rows, 200)  # however many cells, it is not nothing
     assert made.sample * made.landmarks * 4 < 2**30 * max(budget, 1)  # bytes of features
     assert made.landmarks == 0 or not (shape.sparse or made.wide)
@@ -103,7 +108,7 @@ def test_a_plan_costs_no_more_than_it_may_or_it_is_the_smallest(shape, budget, p
         seconds = costs(shape, made)
         assert seconds.keys() == prices.keys()
         assert all(np.isfinite(s) and s >= 0 for s in seconds.values())
-        target, smallest = plan.TARGET * budget, plan._cost(shape, plan.LEAST_SCALE * min(budget, 1))
+        target, smallest = plan.TARGET * budget, plan._cost(shape, plan.LEAST_SCALE * min(budget, 1), made.wide)
         assert sum(seconds.values()) <= max(target, smallest + target / 2) * (1 + 1e-9)
 
 
@@ -128,9 +133,9 @@ def test_plans_for_extreme_shapes(shape, free):
 @pytest.mark.parametrize(
     "vary, others, grows, falls",
     [
-        ("n_rows", {}, ["rows", "sample"], ["small"]),
-        ("n_pos", {}, ["rows", "weighted"], ["folds"]),
-        ("n_columns", {"n_rows": 20_000, "n_pos": 100}, ["wide"], ["landmarks", "folds"]),
+        ("n_rows", {"n_pos": 100}, ["rows", "sample"], ["small"]),
+        ("n_pos", {}, ["rows"], ["folds"]),
+        ("n_columns", {"n_rows": 20_000, "n_pos": 100}, ["wide"], ["landmarks", "folds", "tree_rows"]),
         ("cells_per_row", {"n_pos": 10_000}, [], ["rows"]),
     ],
 )
@@ -141,15 +146,31 @@ def test_plans_grow_and_shrink_with_the_data(vary, others, grows, falls, free):
     assert all(getattr(plans[0], name) != getattr(plans[-1], name) for name in [*grows, *falls])
 
 
-def test_many_rows_to_score_leave_time_for_fewer_landmarks(free):
-    plans = [make_plan(Shape(**{**USUAL, "n_rows": int(10**k)})) for k in np.linspace(3.5, 7, 40)]
+@pytest.mark.parametrize("n_pos, most", [(299, 900), (300, int(900 * plan.SIMILAR))])
+def test_many_rows_to_score_leave_time_for_fewer_landmarks(n_pos, most, free):
+    shapes = [Shape(**{**USUAL, "n_rows": int(10**k), "n_pos": n_pos}) for k in np.linspace(3.5, 7, 40)]
+    plans = [make_plan(shape) for shape in shapes]
     check_growth(plans, falls=["landmarks"])
-    assert plans[0].landmarks == 900 and plans[-1].landmarks == 0
+    assert plans[0].landmarks == most and plans[-1].landmarks == 0
 
 
-def test_columns_are_weighted_where_both_classes_have_many_rows(free):
-    for n_pos in (1, 299, 300, 700, 701, 999):
-        assert make_plan(Shape(1000, n_pos, 5, 5, 5.0)).weighted == (300 <= n_pos <= 700)
+def test_trees_are_grown_where_both_classes_have_many_rows_and_similarities_then_are_fewer(free):
+    for n_pos in (1, 299, 300, 4_700, 4_701, 4_999):
+        made, has_trees = make_plan(Shape(5_000, n_pos, 5, 5, 5.0)), 300 <= n_pos <= 4_700
+        assert made.trees == plan.TREES * has_trees
+        assert made.landmarks == int(900 * (plan.SIMILAR if has_trees else 1))
+        assert made.tree_rows == made.rows == 5_000
+        assert make_plan(Shape(3_000, n_pos // 2, 5, 5, 5.0)).trees == 0
+
+
+def test_trees_are_grown_on_so_many_cells_or_not_at_all(free):
+    for d, some in ((10, True), (100, True), (199, True), (201, False), (999, False)):
+        made = make_plan(Shape(6_000, 2_000, d, d, float(d)))
+        assert made.tree_rows == min(made.rows, int(plan.TREE_CELLS / d))
+        assert (made.trees > 0) == some
+    for d, some in ((100, True), (249, True), (251, False)):
+        made = make_plan(Shape(4_000, 2_000, d, d, float(d)))
+        assert made.rows == 4_000 and (made.trees > 0) == (made.tree_rows == 4_000) == some
 
 
 def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
@@ -173,9 +194,11 @@ def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
 def test_a_larger_budget_is_spent_on_more_of_everything(small, free):
     usual = {**USUAL, "n_rows": 2000, "n_pos": 400} if small else {**USUAL, "n_rows": 10**5, "n_pos": 10**4}
     plans = [make_plan(Shape(**usual), budget) for budget in np.geomspace(0.02, 200, 40)]
-    check_growth(plans, grows=["rows", "sample", "landmarks", "visits"])
+    check_growth(plans, grows=["rows", "sample", "landmarks", "visits", "trees", "leaves", "tree_rows", "folds"])
     assert plans[0].visits < plans[-1].visits / 90 and plans[0].rows < plans[-1].rows
-    assert len({(made.folds, made.small, made.block, made.weighted) for made in plans}) == 1
+    assert small or plan.FEWEST_TREES == plans[0].trees < plans[-1].trees == 4 * plan.TREES
+    assert len({(made.small, made.block) for made in plans}) == 1
+    assert {made.folds for made in plans} == ({6} if small else {3, 5})
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -184,7 +207,8 @@ def test_more_budget_never_means_less_where_cost_does_not_bind(shape, budget, ot
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "PRICES", FREE)
         check_growth(
-            [make_plan(shape, b) for b in sorted((budget, other))], grows=["rows", "sample", "landmarks", "visits"]
+            [make_plan(shape, b) for b in sorted((budget, other))],
+            grows=["rows", "sample", "landmarks", "visits", "tree_rows"],
         )
 
 
@@ -201,7 +225,7 @@ def test_four_times_the_budget_is_about_four_times_the_work(free):
 def test_where_cost_binds_less_is_done_and_nearly_all_of_the_target_is_spent(monkeypatch):
     monkeypatch.setattr(plan, "PRICES", {**FREE, "products": 1e-8})
     shape = Shape(10**5, 10**4, 30, 30, 30.0)
-    made, most = make_plan(shape), plan._scaled_plan(shape, 1.0)
+    made, most = make_plan(shape), plan._scaled_plan(shape, 1.0, False)
     assert made.visits < most.visits and made.rows < most.rows and made.landmarks < most.landmarks
     assert 0.95 * plan.TARGET < sum(costs(shape, made).values()) <= plan.TARGET
 
@@ -235,7 +259,7 @@ def test_cells_of_curves_and_products_of_rows_are_as_many_as_features_have(n, n_
     curves, amounts = columns.curves(Z).shape[1], quantities(shape, made)
     assert amounts["cells of curves"] == pytest.approx((n + n / 9) * curves)
     features = LinearFeatures("standard", "curves")
-    F = features.fit(Versions(columns, Z)).transform(Versions(columns, Z))
+    F = features.fit_transform(Versions(columns, Z))
     in_row_space = features.rows_ is not None
     assert amounts["products of rows"] == in_row_space * n**2 * (d + curves)
     assert F.shape == (n, n if in_row_space else d + curves)
@@ -247,8 +271,40 @@ def nothing_of(shape):
 
 def test_what_is_not_done_costs_nothing():
     none = nothing_of(Shape(10**4, 500, 3000, 0, 9.0, True))
-    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", "weights of columns"} <= none
+    of_trees = {name for name in PRICES if "trees" in name}
+    assert len(of_trees) == 4
+    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", *of_trees} <= none
     assert "sparse steps" not in none
-    none = nothing_of(Shape(2000, 500, 9, 0, 9.0))
+    none = nothing_of(Shape(5000, 500, 9, 0, 9.0))
     assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps"} <= none
-    assert not {"Euclidean distances", "steps", "weights of columns", "solved"} & none
+    assert not {"Euclidean distances", "steps", "solved", *of_trees} & none
+    assert of_trees <= nothing_of(Shape(5000, 50, 9, 9, 9.0))
+
+
+def test_trees_cost_by_how_many_are_grown_on_how_many_cells(monkeypatch):
+    """As they are when they are grown: trees, rows times columns to grow them on, rows to score."""
+    n, d, grown, scored = 3_600, 9, [], []
+    rng = np.random.RandomState(0)
+    Z, y = rng.rand(n, d).astype(np.float32), rng.permutation(np.where(np.arange(n) < 320, 1, -1))
+    shape = Shape(n, 320, d, d, float(d))
+    made = make_plan(shape)
+    score, grow = Trees.score, trees.grow
+    monkeypatch.setattr(Trees, "score", lambda self, Z: scored.append(len(Z) * len(self.root)) or score(self, Z))
+    monkeypatch.setattr(trees, "grow", lambda booster, Z, y: grown.append(len(Z)) or grow(booster, Z, y))
+    feature_set = TreeFeatures(made.trees)
+    feature_set.fit_transform(Versions(None, Z), y, lanes.inner_folds(y, made.folds, rng))
+    feature_set.score(Versions(None, Z[: n // 9]), [1.0])
+    amounts = quantities(shape, made)
+    assert len(grown) == made.folds and len(feature_set.trees_.root) == amounts["trees"] > 0
+    assert amounts["columns of trees"] == amounts["trees"] * d
+    assert amounts["cells of trees"] == pytest.approx(sum(grown) * made.trees * d, rel=1e-6)
+    assert amounts["rows through trees"] == pytest.approx(sum(scored), rel=1e-6)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 90), st.integers(1, 90), st.integers(0, 99))
+def test_fewer_thinned_rows_are_among_more_of_them(n_pos, n_neg, size, other, seed):
+    """So all sets of features share the rows of the smallest."""
+    y = np.random.RandomState(seed).permutation([1] * n_pos + [-1] * n_neg)
+    few, many = (thin(y, n) for n in sorted((size, other)))
+    assert np.isin(few, many).all()

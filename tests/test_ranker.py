@@ -43,7 +43,7 @@ def cancer():
 @pytest.mark.parametrize("argv, settings", [([], {}), (["--features", "linear"], {"features": "linear"})])
 def test_the_command_gives_what_cross_validation_by_scikit_learn_gives(cancer, tmp_path, monkeypatch, argv, settings):
     X, y = cancer
-    monkeypatch.setattr("tenfold.folds.RESERVE", -9.0)  # a hundred seconds, so that no machine is too slow
+    monkeypatch.setattr("tenfold.folds.RESERVE", -99.0)  # a thousand seconds, so that no machine is too slow
     savemat(tmp_path / "data.mat", {"x_tr": X, "y_tr": y[:, None]})
     code, out, err = call(tmp_path / "data.mat", "--seed", 3, "--scores", tmp_path / "scores.csv", *argv)
     cv = StratifiedKFold(10, shuffle=True, random_state=3)

@@ -92,8 +92,8 @@ def test_labels_may_be_a_row_a_column_or_flat(tmp_path, shape, save):
         (X_SMALL, np.ones((2, 3)), "y is 2 x 3, expected one label"),
         (X_SMALL, {"field": 1}, "y holds neither"),
         (X_SMALL, Y_SMALL * 1j, "y holds neither"),
-        (X_SMALL, np.ones(5), "3 rows and y has 5 labels, expected as many$"),
-        (X_SMALL[:2], Y_SMALL, "2 rows and y has 3 labels, expected as many; x seems to be transposed"),
+        (X_SMALL, np.ones(5), "3 rows and y has 5 labels, expected the same number$"),
+        (X_SMALL[:2], Y_SMALL, "2 rows and y has 3 labels, expected the same number; x seems to be transposed"),
         (X_SMALL, [0, np.nan, 1], "1 of 3 labels are missing"),
         (X_SMALL, [0, np.inf, 1], "1 of 3 labels are missing or infinite"),
     ],
@@ -157,7 +157,7 @@ def semicolons(monkeypatch):
         with open_text(path) as file:
             return parse(file.read().decode())
 
-    def stream(paths, wanted):
+    def stream(paths, wanted, start, stop):
         lines = [line for path in paths for line in path.read_text().split()]
         for i, line in enumerate(lines):
             yield parse(line), (i + 1) / len(lines)
@@ -215,5 +215,5 @@ def test_a_new_reader_may_stream(tmp_path, semicolons):
 def test_a_new_reader_need_not_stream(tmp_path, semicolons):
     path = write(tmp_path / "a.dat", ROWS)
     del semicolons.STREAMED, semicolons.stream
-    with pytest.raises(InputError, match=r"--stream with .*a\.dat, expected x\.npy and y\.npy, or one file"):
+    with pytest.raises(InputError, match=r"--stream with .*a\.dat, expected x\.npy and y\.npy, or files of one kind"):
         next(stream([path]))

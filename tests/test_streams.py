@@ -2,22 +2,28 @@
 
 import bz2
 import gzip
+import os
 import re
+import signal
+import time
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from conftest import RESULT, Screen, call, frames, make_rows, refused, score
+from conftest import RESULT, Screen, call, command, frames, make_rows, refused, score
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import roc_auc_score
 
-from oam import OnlineAUC
 from preprocess import Preprocessor
-from tenfold import load_model, streams
+from tenfold import AUCRanker, load_model, parts
+from tenfold.heads import read_head, whole_files
 from tenfold.ranker import PublishedRanker
 from tenfold.readers import load, stream
-from tenfold.streams import HeldOut, learn_stream, make_learners
+from tenfold.reliability import compare_aucs
+from tenfold.stream_features import fit_features
+from tenfold.streams import learn_stream, make_learners
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -37,6 +43,10 @@ def write_stream(kind, X, y, tmp_path):
         np.save(tmp_path / "y.npy", y)
         return [tmp_path / "x.npy", tmp_path / "y.npy"]
     path = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame({**dict(zip("abcd", X.T)), "label": y}).to_parquet(path, row_group_size=500)
+        return [path]
     pack = {"gz": gzip.compress, "bz2": bz2.compress}.get(kind.split(".")[-1], bytes)
     if kind.startswith("csv"):
         text = "a,b,c,d,label\n" + "".join(f"{','.join(map(str, row))},{label}\n" for row, label in zip(X.tolist(), y))
@@ -47,15 +57,20 @@ def write_stream(kind, X, y, tmp_path):
     return [path]
 
 
-@pytest.mark.parametrize("kind", ["npy", "csv", "csv.gz", "svm", "svm.bz2"])
+@pytest.mark.parametrize("kind", ["npy", "csv", "csv.gz", "svm", "svm.bz2", "parquet"])
 def test_streams_of_every_kind_learn_the_same(big, tmp_path, kind):
     X, y = big
     files = write_stream(kind, X, y, tmp_path)
     code, out, err = call("--stream", *files)
     assert code == 0
     assert float(RESULT.fullmatch(out)[1]) > 0.9  # the best is 0.92
-    assert "6000 rows in " in err and "of them learned from, scaled by the first " in err
-    assert re.search(r"AUC on a sample of \d+ positive and \d+ negative rows held out of the stream", err)
+    assert "6000 rows in " in err and re.search(
+        r"of them used for learning; scaled as \d+ rows that were read first", err
+    )
+    said = (
+        r"AUC 0\.\d{4} \+/- 0\.\d{4} \(standard error\), on \d+ positive and \d+ negative rows held out of the stream"
+    )
+    assert re.search(said, err)
     assert score("--stream", *files) == float(out.split()[-1])
     if kind != "npy" and "svm" not in kind:
         assert score("--stream", *write_stream("npy", X, y, tmp_path)) == pytest.approx(
@@ -69,36 +84,38 @@ def test_held_out_rows_are_neither_learned_from_nor_scaled_by(big, tmp_path, mon
     X = np.column_stack([X, np.arange(len(X))])
     files = write_stream("npy", X, y, tmp_path)
     seen = {"fit": set(), "learn": set(), "held": set()}
-    fit, partial_fit, add = Preprocessor.fit, OnlineAUC.partial_fit, streams.HeldOut.add
+    fit, learn, add = Preprocessor.fit_rows, parts._learn_rows, parts.Samples.add
 
     def spy_fit(self, X):
         seen["fit"] |= set(X[:, -1])
-        fit(self, X)
         self.low, self.high = X[:, -1].min(), X[:, -1].max()
         seen["scale"] = self
-        return self
+        return fit(self, X)
 
     def numbers(Z):
         scale = seen["scale"]
         return set(np.round(Z[:, -2] * (scale.high - scale.low) + scale.low))
 
-    def spy_learn(self, Z, y, classes):
+    def spy_learn(setup, state, own, Z, y, rng):
         seen["learn"] |= numbers(Z)
-        return partial_fit(self, Z, y, classes)
+        seen["own"] = {id(samples) for samples in own.values()}
+        return learn(setup, state, own, Z, y, rng)
 
-    def spy_add(self, Z, y):
-        if len(Z):
+    def spy_add(self, Z, y, rng):
+        if len(Z) and self.reservoirs[1].size > 500:
             seen["held"] |= numbers(Z)
-        add(self, Z, y)
+        add(self, Z, y, rng)
 
-    monkeypatch.setattr(Preprocessor, "fit", spy_fit)
-    monkeypatch.setattr(OnlineAUC, "partial_fit", spy_learn)
-    monkeypatch.setattr(streams.HeldOut, "add", spy_add)
-    assert call("--stream", *files)[0] == 0
+    monkeypatch.setattr(Preprocessor, "fit_rows", spy_fit)
+    monkeypatch.setattr(parts, "_learn_rows", spy_learn)
+    monkeypatch.setattr(parts.Samples, "add", spy_add)
+    assert call("--stream", *files, "--jobs", 1)[0] == 0
     assert seen["fit"] <= seen["learn"]
     assert not seen["learn"] & seen["held"]
     assert len(seen["learn"]) + len(seen["held"]) == 6000
-    assert len(seen["held"]) == pytest.approx(600, abs=5 * np.sqrt(540))
+    positives = seen["held"] & set(np.flatnonzero(y > 0))
+    assert len(positives) == pytest.approx(180, abs=5 * np.sqrt(126))  # as many as it takes, but not half
+    assert len(seen["held"] - positives) == pytest.approx(540, abs=5 * np.sqrt(486))
 
 
 def test_a_stream_is_never_held_whole(tmp_path, monkeypatch):
@@ -148,7 +165,7 @@ def test_a_stream_can_be_saved_and_given_its_settings(big, tmp_path):
 
 def test_streams_that_cannot_be(tmp_path, big):
     X, y = big
-    x_path, y_path = write_stream("npy", X, y, tmp_path)
+    x_path, _ = write_stream("npy", X, y, tmp_path)
     np.save(tmp_path / "short.npy", y[:-1])
     np.save(tmp_path / "ones.npy", np.ones(len(y)))
     np.save(tmp_path / "objects.npy", np.array([None, 1], object), allow_pickle=True)
@@ -159,16 +176,15 @@ def test_streams_that_cannot_be(tmp_path, big):
     (tmp_path / "bad.csv").write_bytes(b"1,2,0\n" + 2000 * b"3,4,1\n" + b"\xff,1,1\n")
     (tmp_path / "ragged.csv").write_bytes(b"1,2,0\n" + 2000 * b"3,4,1\n" + b"1,1\n")
     for message, *files in [
-        ("expected x.npy and y.npy, or one file", x_path),
-        ("expected x.npy and y.npy, or one file", tmp_path / "train.mat"),
+        ("expected as many of both, such as x.npy and y.npy", x_path),
+        ("no such file", tmp_path / "train.mat"),
         ("no file, expected x.npy and y.npy",),
         ("no such file", tmp_path / "none.csv"),
         ("expected rows x features and their labels", x_path, tmp_path / "short.npy"),
-        ("expected rows x features and their labels", y_path, x_path),
-        ("labels are 1, expected two classes", x_path, tmp_path / "ones.npy"),
+        ("labels of the stream are 1, expected two classes", x_path, tmp_path / "ones.npy"),
         ("is not a .npy file of plain numbers", x_path, tmp_path / "objects.npy"),
         ("single column", tmp_path / "text.csv"),
-        ("a class is not among the 0 rows held out of 11", tmp_path / "few.csv"),
+        ("the rows held out of 11 lack a class", tmp_path / "few.csv"),
         ("is empty", tmp_path / "empty.csv"),
         ("has no rows", tmp_path / "blank.svm"),
         ("not CSV text in UTF-8", tmp_path / "bad.csv"),
@@ -186,12 +202,6 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path, before):
     tracemalloc.stop()
 
 
-def test_a_stream_that_begins_with_too_little(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "HELD_OUT", 1.0)
-    (tmp_path / "few.csv").write_text("1,0\n2,1\n3,0\n")
-    refused("the first rows are too few", "--stream", tmp_path / "few.csv")
-
-
 @pytest.mark.parametrize("name, content", [("few.csv", "1,0\n2,1\n" + 9 * "3,0\n"), ("rows.csv", None)])
 def test_nothing_of_the_live_line_is_left(tmp_path, name, content):
     """Neither where a stream ends well nor where it ends in an error."""
@@ -201,13 +211,13 @@ def test_nothing_of_the_live_line_is_left(tmp_path, name, content):
     assert code == (2 if content else 0)
     shown = frames(err)
     assert shown[0].endswith("11 rows" if content else "600 rows")
-    assert shown[-2] == "" and shown[-1].startswith("exp.py: error: a class" if content else "600 rows in ")
+    assert shown[-2] == "" and shown[-1].startswith("exp.py: error: the rows held out" if content else "600 rows in ")
 
 
 # --- from Python -----------------------------------------------------------------------------------------------------
 
 
-GIVEN = [None, {"C": 1e-7, "buffer": 50}, {"update": "sequential", "C": 1e-5, "buffer": 10}]
+GIVEN = [None, {"C": 1e-7, "buffer": 50}, {"buffer": 50}, {"update": "sequential", "C": 1e-5, "buffer": 10}]
 
 
 @pytest.mark.parametrize("settings", GIVEN)
@@ -216,25 +226,28 @@ def test_a_stream_ends_in_a_ranker_and_what_its_auc_rests_on(big, tmp_path, sett
     reports = []
     paths = write_stream("csv", X, y, tmp_path)
     result = learn_stream(paths, seed=2, settings=settings, report=lambda *report: reports.append(report))
-    assert isinstance(result.ranker, PublishedRanker) and result.auc > 0.85
+    assert isinstance(result.ranker, PublishedRanker if settings else AUCRanker) and result.auc > 0.85
     assert result.n_rows == 6000 and result.n_learned + sum(result.to_choose) + sum(result.to_test) == 6000
     assert [n for n, _ in reports] == sorted({n for n, _ in reports}) and reports[-1] == (6000, 1.0)
-    assert reports[0][0] * 0.8 < result.n_first < reports[0][0]
+    assert reports[0][0] * 0.5 < result.n_first <= result.n_learned
     assert result.n_choices == (1 if settings and "C" in settings else 4)
     assert (sum(result.to_choose) > 0) == (result.n_choices > 1)
-    expected = {"C": result.ranker.C, "passes": 1, "buffer": 500, "update": "gradient", "random_state": 2}
-    assert result.ranker.get_params() == {**expected, **(settings or {})}
+    if settings:
+        expected = {"C": result.ranker.C, "passes": 1, "buffer": 500, "update": "gradient", "random_state": 2}
+        assert result.ranker.get_params() == {**expected, **settings}
     assert roc_auc_score(y, result.ranker.decision_function(X)) == pytest.approx(result.auc, abs=0.05)
     result.ranker.save(tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.decision_function(X), result.ranker.decision_function(X))
-    assert [column["name"] for column in loaded.data_.csv["columns"]] == [
-        "a",
-        "b",
-        "c",
-        "d",
-    ] and not loaded.score_function_.is_calibrated
+    assert [column["name"] for column in loaded.data_.csv["columns"]] == ["a", "b", "c", "d"]
+    assert loaded.score_function_.is_calibrated == (not settings)
     assert learn_stream(paths, seed=2, settings=settings).auc == result.auc
+
+
+def test_probabilities_of_a_stream_add_up_to_its_positives(big, tmp_path):
+    X, y = big
+    ranker = learn_stream(write_stream("npy", X, y, tmp_path)).ranker
+    assert ranker.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=0.03)
 
 
 def test_the_positive_class_and_the_label_column_can_be_named(big, tmp_path):
@@ -247,24 +260,225 @@ def test_the_positive_class_and_the_label_column_can_be_named(big, tmp_path):
         assert result.ranker.classes_.tolist() == classes and result.auc > 0.8
 
 
-def test_held_out_rows_are_a_sample_of_each_class_and_give_the_auc():
-    X, y = make_rows(600, 4, 150)
-    learner = OnlineAUC(random_state=0).fit(X, y)
-    all_rows, sample = (HeldOut(size, np.random.RandomState(0)) for size in (1000, 40))
-    for part in np.array_split(np.arange(600), 7):
-        all_rows.add(X[part], y[part])
-        sample.add(X[part], y[part])
-    assert (all_rows.sizes(), sample.sizes()) == ([150, 450], [40, 40])
-    assert all_rows.auc(learner) == pytest.approx(roc_auc_score(y, learner.decision_function(X)), abs=1e-12)
-    assert sample.auc(learner) == pytest.approx(all_rows.auc(learner), abs=0.1)
+def test_step_sizes_shrink_with_the_pairs_and_grow_with_the_parts(big, tmp_path):
+    X, y = big
+    head = read_head(whole_files([write_stream("npy", X, y, tmp_path)]), None, 0)
+    function = fit_features(head, "linear", {}, 0)
+    short, long = (make_learners(head, function, {1: n, -1: 9 * n}, 64, 4, {}, 0)["linear"].C for n in (100, 30_000))
+    assert sorted(short) == list(short) and len(short) == 4
+    np.testing.assert_allclose(short / long, 300**2, rtol=1e-5)
+    alone = make_learners(head, function, {1: 100, -1: 900}, 64, 1, {}, 0)["linear"].C
+    np.testing.assert_allclose(short, 2 * alone, rtol=1e-6)
+    one = make_learners(head, function, {1: 100, -1: 900}, 64, 1, {"C": 0.5, "update": "sequential"}, 0)["linear"]
+    assert (one.C.tolist(), one.update, one.block) == ([0.5], "sequential", 1)
 
 
-def test_step_sizes_of_a_stream_shrink_with_its_square_and_long_ones_take_more_rows_to_a_step():
-    X, y = make_rows(600, 4, 150)
-    short, long = (make_learners(X, y, n, {}, np.random.RandomState(0)) for n in (1000, 300_000))
-    assert [learner.C for learner in short] == sorted(learner.C for learner in short) and len(short) == 4
-    np.testing.assert_allclose([a.C / b.C for a, b in zip(short, long)], 300**2)
-    assert ({learner.block for learner in short}, {learner.block for learner in long}) == ({64}, {512})
-    given = {"C": 0.5, "update": "sequential"}
-    (one,) = make_learners(X, y, 1000, given, np.random.RandomState(0))
-    assert (one.C, one.update) == (0.5, "sequential") and given == {"C": 0.5, "update": "sequential"}
+# --- parts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many_parts(monkeypatch):
+    """A stream of few rows is learned from in several parts and rounds."""
+    monkeypatch.setattr("tenfold.streams.STEPS_OF_A_PART", 10)
+    monkeypatch.setattr("tenfold.heads.LEAST_BYTES", 1000)
+
+
+def write_parts(kind, X, y, directory, n=5):
+    """The rows as ``n`` files."""
+    directory.mkdir()
+    for i, rows in enumerate(np.array_split(np.arange(len(y)), n)):
+        (part,) = write_stream(kind, X[rows], y[rows], directory)
+        part.rename(directory / f"day-{i}.{kind}")
+    return directory
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "csv.gz", "svm", "parquet"])
+def test_the_digits_are_the_same_for_any_number_of_jobs(big, tmp_path, many_parts, kind):
+    X, y = big
+    files = write_stream(kind, X, y, tmp_path) if kind == "npy" else [write_parts(kind, X, y, tmp_path / "parts")]
+    features = "auto" if kind == "npy" else "linear"
+    one, two, three = (call("--stream", *files, "--features", features, "--jobs", jobs) for jobs in (1, 2, 3))
+    assert one[0] == 0 and float(RESULT.fullmatch(one[1])[1]) > 0.85
+    assert one[1] == two[1] == three[1]
+    assert re.search(r"\d parts at a time, in \d rounds?, merged", one[2])
+    without_time = [re.sub(r" in [\d.]+ s", "", err) for _, _, err in (one, two, three)]
+    assert without_time[0] == without_time[1] == without_time[2]
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "svm"])
+def test_a_file_is_cut_so_that_each_row_is_in_one_piece(big, tmp_path, kind):
+    X, y = big
+    (piece,) = whole_files([write_stream(kind, X, y, tmp_path)])
+    for n in (1, 2, 7, 100):
+        pieces = piece.cut(n)
+        like = next(piece.read())[0]
+        data = [data for part in pieces for data, _ in part.read(like=like)]
+        assert len(pieces) == n and sum(part.size for part in pieces) == pytest.approx(piece.size)
+        dense = [d.X.toarray() if sp.issparse(d.X) else d.X for d in data]
+        np.testing.assert_array_equal(np.concatenate(dense), X)
+        np.testing.assert_array_equal(np.concatenate([d.y for d in data]), y)
+
+
+def test_rows_of_several_lines_are_not_cut(big, tmp_path, many_parts):
+    """Neither where the quotes are in the first rows nor where they are not; the digits are those of one piece."""
+    X, y = big
+    lines = [
+        f'{a},{b},"{"two" if i % 90 else "t"}\nlines",{label}\n' for i, ((a, b, *_), label) in enumerate(zip(X, y))
+    ]
+    plain = [line.replace("\n", " ", 1) for line in lines]
+    (tmp_path / "rows.csv").write_text("".join(lines))
+    (tmp_path / "late.csv").write_text("".join(plain[:4000] + lines[4000:]))
+    for name in ("rows.csv", "late.csv"):
+        code, out, err = call("--stream", tmp_path / name, "--jobs", 2, "--features", "linear")
+        assert code == 0 and "6000 rows in" in err and "merged" not in err
+        assert float(out.split()[-1]) > 0.8
+    (tmp_path / "plain.csv").write_text("".join(plain))
+    assert "merged" in call("--stream", tmp_path / "plain.csv", "--features", "linear")[2]
+
+
+def test_files_by_name_directory_and_pattern_are_the_same_stream(big, tmp_path, many_parts):
+    X, y = big
+    directory = write_parts("csv", X, y, tmp_path / "days")
+    names = sorted(directory.iterdir())
+    (directory / "_SUCCESS").write_text("")
+    (directory / ".hidden.csv").write_text("1,2\n")
+    linear = ["--features", "linear", "--jobs", 1]
+    expected = score("--stream", *names, *linear)
+    assert score("--stream", *reversed(names), *linear) == expected
+    assert score("--stream", directory / "day-*.csv", *linear) == expected
+    (directory / "README.md").write_text("five days")
+    (directory / "sub").mkdir()
+    code, out, err = call("--stream", directory, *linear)
+    assert code == 0 and float(out.split()[-1]) == expected
+    assert f"{directory}: not read, for their endings: README.md" in err
+
+
+def test_several_pairs_of_arrays(big, tmp_path):
+    X, y = big
+    for i, rows in enumerate(np.array_split(np.arange(len(y)), 3)):
+        np.save(tmp_path / f"rows-{i}.npy", X[rows].astype([np.float64, np.float32, np.float16][i]))
+        np.save(tmp_path / f"labels-{i}.npy", y[rows])
+    code, out, err = call("--stream", tmp_path)
+    assert code == 0 and "6000 rows in" in err and float(out.split()[-1]) > 0.9
+
+
+def test_files_that_do_not_make_a_stream(big, tmp_path):
+    X, y = big
+    directory = write_parts("csv", X, y, tmp_path / "days")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("hello")
+    day = directory / "day-0.csv"
+    write_stream("svm", X, y, tmp_path)
+    for message, *names in [
+        ("holds no file to stream", tmp_path / "empty"),
+        ("holds no file to stream, expected files that end in .csv", tmp_path / "notes"),
+        ("there is no file whose name is like that", tmp_path / "*.parquet"),
+        ("no such file", directory / "day-9.csv"),
+        ("day-0.csv is given twice", directory, day),
+        ("expected x.npy and y.npy, or files of one kind", day, tmp_path / "rows.svm"),
+        ("--sep has no effect on", tmp_path / "rows.svm", "--sep", ";"),
+    ]:
+        refused(message, "--stream", *names)
+
+
+def test_a_damaged_part_is_named(big, tmp_path, many_parts):
+    X, y = big
+    directory = write_parts("csv", X, y, tmp_path / "days")
+    last = directory / "day-4.csv"
+    good = last.read_text()
+    header, *lines = good.splitlines(keepends=True)
+    for message, content in [
+        ("the labels take 3 values (-1, 1, 7), expected two classes", good + "1,2,3,4,7\n"),
+        ("has 3 cells", good + "1,2,3\n"),
+        ("has 6 cells", good + "1,2,3,4,5,6\n"),
+        ("holds text, expected numbers", header + "".join(line.replace(".", "x") for line in lines)),
+        ("has no column 'a'", "".join([header.replace("a", "other"), *lines])),
+        ("has 3 features, expected 4", "\n".join(line.strip().split(",", 1)[1] for line in lines)),
+        ("labels are missing", good + "1,2,3,4,\n"),
+        ("not CSV text in UTF-8", good.encode() + b"\xff,1,1,1,1\n"),
+        ("is empty", ""),
+    ]:
+        last.write_bytes(content if isinstance(content, bytes) else content.encode())
+        for jobs in (1, 2):
+            assert "day-4.csv" in refused(message, "--stream", directory, "--features", "linear", "--jobs", jobs, "-q")
+
+
+def test_columns_may_be_in_another_order_in_another_part(big, tmp_path):
+    X, y = big
+    directory = write_parts("csv", X, y, tmp_path / "days")
+    expected = score("--stream", directory, "--features", "linear")
+    last = directory / "day-4.csv"
+    cells = [line.split(",") for line in last.read_text().split()]
+    last.write_text("\n".join(",".join([row[4], *row[:4][::-1]]) for row in cells) + "\n")
+    assert score("--stream", directory, "--features", "linear") == expected
+
+
+def test_sorted_labels_give_an_auc_of_all_rows(big, tmp_path, many_parts):
+    """All positives in one part, at the end or at the beginning: the AUC is that of the model on all rows."""
+    X, y = big
+    for order in (np.argsort(y, kind="stable"), np.argsort(-y, kind="stable")):
+        np.save(tmp_path / "x.npy", X[order])
+        np.save(tmp_path / "y.npy", y[order])
+        result = learn_stream([tmp_path / "x.npy", tmp_path / "y.npy"], features="linear")
+        assert result.n_rounds > 1 and result.n_rows == 6000
+        assert result.auc > 0.88
+        true = roc_auc_score(y, result.ranker.decision_function(X))
+        assert abs(result.auc - true) < 4 * result.error
+
+
+def test_a_second_class_far_behind_the_first_rows_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("tenfold.readers.text.STREAMED_CELLS", 4000)
+    X, y = make_rows(40_000, 2, 4000)
+    order = np.argsort(y, kind="stable")
+    (tmp_path / "rows.csv.gz").write_bytes(
+        gzip.compress("".join(f"{a:.3f},{b:.3f},{label}\n" for (a, b), label in zip(X[order], y[order])).encode(), 1)
+    )
+    assert score("--stream", tmp_path / "rows.csv.gz", "--features", "linear") > 0.8  # the best is 0.84
+
+
+@pytest.mark.parametrize("name", ["a9a", "ijcnn1", "magic04", "flights_cancelled", "celeba_bald"])
+def test_parts_merged_rank_as_one_pass_does(assignment, tmp_path, monkeypatch, name):
+    """Eight files, two at a time in four rounds, against one pass over everything, on rows that are in none of them."""
+    data = load(assignment.parent / f"{name}.mat")
+    X, y = data.X, data.y.ravel()
+    test, *files = np.array_split(np.random.RandomState(0).permutation(len(y)), 9)
+    for i, rows in enumerate(files):
+        np.save(tmp_path / f"x-{i}.npy", X[rows])
+        np.save(tmp_path / f"y-{i}.npy", y[rows])
+    monkeypatch.setattr("tenfold.heads.LEAST_BYTES", 2**30)
+    one = learn_stream([tmp_path], features="linear")
+    for constant, value in {"STEPS_OF_A_PART": 1, "MOST_PARTS": 2, "ROUNDS": 4}.items():
+        monkeypatch.setattr(f"tenfold.streams.{constant}", value)
+    merged = learn_stream([tmp_path], features="linear")
+    assert (one.n_parts, merged.n_parts, merged.n_rounds) == (1, 2, 4)
+    assert merged.to_test == one.to_test
+    lead, error = compare_aucs(y[test], *(result.ranker.decision_function(X[test]) for result in (one, merged)))
+    assert lead > -0.002 - 2 * error, (lead, error)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_workers_end_with_the_command(tmp_path, name):
+    X, y = make_rows(150_000, 3, 15_000)
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    how = ["--update", "sequential", "--C", "1e-9", "--buffer", "100", "--jobs", "2"]
+    process = command("--stream", tmp_path / "x.npy", tmp_path / "y.npy", *how, start_new_session=True)
+    time.sleep(4)
+    assert process.poll() is None
+    (os.killpg if name == "SIGINT" else os.kill)(process.pid, getattr(signal, name))
+    out, err = process.communicate(timeout=20)  # returns when the last process that holds the pipes has ended
+    assert out == "" and (name == "SIGKILL" or err.splitlines()[-1] == "exp.py: interrupted")
+    assert name == "SIGKILL" or process.returncode == 130
+
+
+def test_parts_without_rows_do_no_harm(big, tmp_path):
+    """As those that a cluster writes: a header and nothing else, before or behind the others."""
+    X, y = big
+    directory = write_parts("csv", X, y, tmp_path / "days")
+    for name in ("day--.csv", "day-9.csv"):
+        (directory / name).write_text("a,b,c,d,label\n")
+    code, out, err = call("--stream", directory, "--features", "linear")
+    assert code == 0 and "6000 rows in" in err and float(out.split()[-1]) > 0.85
+    refused("has no rows, expected some", "--stream", directory / "day-9.csv")

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ from conftest import QUICK, RESULT, Screen, call, fold_aucs, frames
 
 from tenfold.decisions import Outcome
 from tenfold.folds import Fold
-from tenfold.terminal import FEATURE_SETS, Terminal, describe
+from tenfold.terminal import Terminal
 
 pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
@@ -22,7 +23,7 @@ def test_summary_on_stderr(save, rows):
     code, out, err = call(save(x=X, y=y), "--folds", 3)
     assert code == 0 and RESULT.fullmatch(out)
     assert "60 rows x 6 features, 15 positive (label 1), 45 negative (label -1)" in err
-    assert "1 constant and 1 duplicated columns dropped" in err
+    assert "constant columns dropped: 1; copies of other columns dropped: 1\n" in err
     assert "missing values replaced" in err
     aucs = np.array(re.search(r"AUC of each fold: (.*)", err)[1].split(), float)
     mean, deviation = map(float, re.search(r"mean (\S+) \+/- (\S+)", err).groups())
@@ -107,8 +108,8 @@ def test_the_data_in_a_line(terminal, capsys):
 def test_a_summary_of_folds(terminal, capsys):
     terminal.summary([fold_of(0.75, 3, 1), fold_of(0.85, 5, 1)], with_curves=False)
     assert capsys.readouterr().err.splitlines() == [
-        "preprocessing: 3 to 5 missing values replaced by column means, 1 constant and 0 duplicated columns dropped; "
-        "scaled, bias column added",
+        "preprocessing: columns scaled, bias column added; missing values replaced by column means: 3 to 5; "
+        "constant columns dropped: 1",
         "AUC of each fold: 0.7500 0.8500",
         "mean 0.8000 +/- 0.0707 (standard deviation over 2 folds)",
         "3.0 s of 10 s; all planned work was done",
@@ -121,26 +122,24 @@ def test_a_summary_of_folds(terminal, capsys):
 def test_a_summary_of_folds_that_the_clock_has_stopped_never_says_all(terminal, capsys, done, percent):
     terminal.summary([fold_of(done=share) for share in done], with_curves=True)
     last = capsys.readouterr().err.splitlines()[-1]
-    ending = f"the clock stopped learning early, at {percent}% of the plan"
+    ending = f"time ran out, learning stopped at {percent}% of the plan"
     assert last == f"3.0 s of 10 s, and more for the points of curves; {ending}"
+
+
+def test_quiet_keeps_a_warning_that_the_plan_was_not_done(terminal, capsys):
+    terminal.quiet = True
+    terminal.summary([fold_of()], with_curves=False)
+    assert capsys.readouterr().err == ""
+    terminal.summary([fold_of(done=0.5)], with_curves=False)
+    assert capsys.readouterr().err == "warning: time ran out, learning stopped at 50% of the plan\n"
+    terminal.summary([replace(fold_of(done=0.5), effort=0.25)], with_curves=False)
+    assert capsys.readouterr().err == "this machine is slow or busy: learned with a quarter of the usual effort\n"
 
 
 def test_a_summary_of_one_fold_has_no_deviation(terminal, capsys):
     terminal.summary([fold_of()], with_curves=False)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and not any("fold" in line for line in lines)
-
-
-def test_shares_are_told_largest_first(terminal, capsys):
-    folds = [fold_of(linear=0.2, mixed=0.8), fold_of(linear=0.6, mixed=0.3, rough=0.1)]
-    terminal.summary(folds, with_curves=False)
-    expected = (
-        "similarities to landmarks 55% (the most in 1 of 2 folds), the columns themselves 40% (the most in 1 of 2 "
-        "folds), wide, rough similarities to landmarks 5% (the most in 0 of 2 folds)"
-    )
-    assert describe([fold.shares for fold in folds]) == expected
-    assert f"shares in the score, chosen inside the training rows: {expected}" in capsys.readouterr().err.splitlines()
-    assert list(FEATURE_SETS) == ["linear", "mixed", "smooth", "rough"]
 
 
 OUTCOMES = {"Bayes minimum risk": Outcome(18, 36, 2, 944, 1 / 3, 0.9, 0.486486, 134.0, 846 / 980)}
@@ -166,21 +165,36 @@ def test_decisions_and_what_to_go_by(terminal, capsys, threshold, alike):
     level = "0.1" if alike else "false alarm / (missed + false alarm) of the row"
     by_folds, moved = "", ""
     if threshold is not None:
-        by_folds = "; rows of each fold are decided on by the other folds"
+        by_folds = "; decisions on the rows of a fold use the scores of the other folds"
         moved = ", or the score above 1.25 (moved threshold)"
     assert first == f"costs: {costs}{by_folds}"
-    assert last == f"for rows to come: act where the probability is above {level} (Bayes minimum risk){moved}"
+    assert last == f"for new rows: act where the probability is above {level} (Bayes minimum risk){moved}"
 
 
 @pytest.mark.parametrize("n_choices", [1, 4])
-def test_a_stream_in_a_few_lines(terminal, capsys, n_choices):
-    counts = {"n_rows": 6000, "n_learned": 5400, "n_first": 900, "n_choices": n_choices}
-    terminal.stream(SimpleNamespace(**counts, to_choose=[30, 270], to_test=[31, 269]))
+@pytest.mark.parametrize("n_pos", [29, 31])
+def test_a_stream_in_a_few_lines(terminal, capsys, n_choices, n_pos):
+    counts = {"n_rows": 6000, "n_learned": 5400, "n_first": 900, "n_choices": n_choices, "auc": 0.912, "error": 0.0123}
+    how = {"features": ["linear", "mixed"], "n_parts": 3, "n_rounds": 8}
+    terminal.stream(SimpleNamespace(**counts, **how, to_choose=[30, 270], to_test=[n_pos, 269]))
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "6000 rows in 3.0 s, 5400 of them learned from, scaled by the first 900"
-    chosen = ["C chosen among 4 values by 30 positive and 270 negative rows held out"]
-    assert lines[1:-1] == (chosen if n_choices > 1 else [])
-    assert lines[-1] == "AUC on a sample of 31 positive and 269 negative rows held out of the stream"
+    assert lines[:2] == [
+        "6000 rows in 3.0 s, 5400 of them used for learning; scaled as 900 rows that were read first",
+        "3 parts at a time, in 8 rounds, merged after each",
+    ]
+    chosen = "features and C chosen among 4 combinations by 30 positive and 270 negative rows held out"
+    assert (chosen in lines) == (n_choices > 1)
+    assert "learned from the columns themselves and similarities to landmarks" in lines
+    rows = f"{n_pos} positive and 269 negative rows"
+    assert f"AUC 0.9120 +/- 0.0123 (standard error), on {rows} held out of the stream" in lines
+    assert lines[-1].startswith("warning: the AUC rests on 29 positive") == (n_pos < 30)
+
+
+def test_an_auc_that_rests_on_few_rows_is_warned_of_even_where_all_is_quiet(capsys):
+    counts = {"n_rows": 60, "n_learned": 54, "n_first": 9, "n_choices": 1, "auc": 1.0, "error": 0.25}
+    how = {"features": ["linear"], "n_parts": 1, "n_rounds": 1}
+    Terminal(True, 0, 10).stream(SimpleNamespace(**counts, **how, to_choose=[0, 0], to_test=[1, 5]))
+    assert capsys.readouterr().err.endswith("expected 30 of each; its standard error is 0.2500\n")
 
 
 # --- where it is said ------------------------------------------------------------------------------------------------

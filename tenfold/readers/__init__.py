@@ -4,17 +4,18 @@ import zlib
 from pathlib import Path
 
 from preprocess import InputError
-from tenfold.readers import csv_text, libsvm, matlab, numpy_files
+from tenfold.readers import csv_text, libsvm, matlab, numpy_files, parquet
 from tenfold.readers.base import Wanted, check_file, no_garbage, no_warnings, reason
 from tenfold.readers.checks import check
+from tenfold.readers.files import find_files
 from tenfold.readers.text import ending
 
-READERS = (matlab, csv_text, libsvm, numpy_files)
+READERS = (matlab, csv_text, libsvm, numpy_files, parquet)
 DEFAULT = matlab  # for files whose ending is none of these
 
 
 def load(path, **wanted):
-    """Read a file by its ending: .csv or .tsv, .npz, LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2), else MATLAB.
+    """Read a file by its ending: .csv, .tsv, .npz, .parquet, LIBSVM text (.svm, .libsvm, .txt), else MATLAB.
 
     The keyword arguments are those of `Wanted`: which variables, which label column.
 
@@ -55,23 +56,19 @@ def check_given(paths, given):
             raise InputError(f"--{option} has no effect on {found}, expected {options}")
 
 
-def stream(paths, **wanted):
+def stream(paths, start=0, stop=None, **wanted):
     """Yield the rows of files that need not fit into memory, a `Data` of some at a time, and the share read so far.
 
-    The files are a .npy pair, features and labels, or one of CSV or LIBSVM text. Of columns and categories, there are
-    those of the first `Data`. The keyword arguments are those of `Wanted`.
+    The files are a .npy pair, features and labels, or one of CSV text, LIBSVM text or Parquet. Of columns and
+    categories, there are those of the first `Data`, or of ``like``. The other keyword arguments are those of `Wanted`;
+    ``start`` and ``stop`` are in units of ``length``.
     """
-    paths = [Path(path) for path in paths]
-    endings = tuple(ending(path) for path in paths)
-    reader = next((reader for reader in READERS if endings in getattr(reader, "STREAMED", ())), None)
-    if reader is None:
-        found = " and ".join(map(str, paths)) or "no file"
-        raise InputError(f"--stream with {found}, expected x.npy and y.npy, or one file of CSV or LIBSVM text")
-    like = None
+    paths, wanted = [Path(path) for path in paths], Wanted(**wanted)
+    reader, like = _streamer_of(paths), wanted.like
     try:
         for path in paths:
             check_file(path)
-        for data, share in reader.stream(paths, Wanted(**wanted)):
+        for data, share in reader.stream(paths, wanted, start, stop):
             check(paths[0], data, like)
             like = like or data
             yield data, share
@@ -79,3 +76,41 @@ def stream(paths, **wanted):
         raise InputError(f"{paths[0]} is damaged or cut short: {reason(error)}") from error
     except OSError as error:
         raise InputError(f"{paths[0]} cannot be read: {reason(error)}") from error
+
+
+def length(paths):
+    """The greatest ``stop`` of a stream of these files, in units of its own, or None if it cannot be cut."""
+    paths = [Path(path) for path in paths]
+    try:
+        return _streamer_of(paths).length(paths)
+    except OSError as error:
+        raise InputError(f"{paths[0]} cannot be read: {reason(error)}") from error
+
+
+def _streamer_of(paths):
+    endings = tuple(ending(path) for path in paths)
+    reader = next((reader for reader in READERS if endings in getattr(reader, "STREAMED", ())), None)
+    if reader is None:
+        raise _unknown(paths)
+    return reader
+
+
+def _unknown(paths):
+    found = " and ".join(map(str, paths[:5])) or "no file"
+    return InputError(
+        f"--stream with {found}, expected x.npy and y.npy, or files of one kind: CSV text, LIBSVM text or Parquet"
+    )
+
+
+def find_streams(names):
+    """The files that make up a stream, those that belong together in a tuple, and what there is to say about them.
+
+    The names are those of files, of directories, or patterns; their order does not matter, but for that of a pair.
+    """
+    streamed = {reader: {e for unit in getattr(reader, "STREAMED", ()) for e in unit} for reader in READERS}
+    files, notes = find_files(names, set().union(*streamed.values()))
+    readers = {reader for reader, endings in streamed.items() if any(ending(file) in endings for file in files)}
+    if len(readers) != 1 or not all(ending(file) in streamed[reader] for reader in readers for file in files):
+        raise _unknown(files)
+    (reader,) = readers
+    return (reader.group(files) if hasattr(reader, "group") else [(file,) for file in sorted(files)]), notes

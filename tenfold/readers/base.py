@@ -5,8 +5,10 @@ A reader is a module of this folder, for one format. It offers
 - ``ENDINGS``: the endings of the files that it reads, in lower case;
 - ``OPTIONS``: the options of the command that have an effect on them;
 - ``load(path, wanted)``: a `Data` with the arrays that ``wanted``, a `Wanted`, asks for;
-- if files need not fit into memory, ``STREAMED``, the endings of the files that make up a stream, and
-  ``stream(paths, wanted)``, which yields a `Data` of some rows at a time and the share of the files read so far.
+- if files need not fit into memory, ``STREAMED``, the endings of the files that belong together, such as features and
+  labels; ``stream(paths, wanted, start, stop)``, which yields a `Data` of some rows at a time and the share read so
+  far; and ``length(paths)``, the greatest ``stop``, in units of its own such as rows or bytes, at any of which a
+  stream can be cut in two, or None if it cannot be cut; and, where files belong together, ``group(paths)``.
 
 A new format is one new module and its name in ``READERS`` (``__init__.py``). Readers refuse a file by `InputError`, one
 line that says what was found and what was expected, or by `OSError`; what they return is checked by ``checks.py``.
@@ -56,7 +58,8 @@ class Wanted:
     ``x_names``, ``y_names`` and ``cost_names`` are names of variables, of which the first found is taken; ``label``
     names the label column of a CSV file, ``sep`` is what separates its cells, and ``encoding`` how its text is stored;
     they are found if they are None. ``like`` is the `Data` that this file's columns must match. Unless
-    ``labelled``, the file may be without labels, as it may always be without costs.
+    ``labelled``, the file may be without labels, as it may always be without costs. ``at_a_time`` is how much of a
+    stream is read at a time, as a share of what is usual.
     """
 
     x_names: tuple = ("x_tr",)
@@ -67,6 +70,7 @@ class Wanted:
     encoding: "str | None" = None
     like: "Data | None" = None
     labelled: bool = True
+    at_a_time: float = 1.0
 
     def pick(self, path, available):
         """For each array of a `Data`, the name it has among the variables ``available``."""
@@ -129,8 +133,8 @@ def is_missing(cell):
 
 
 def reason(error):
-    """What an exception says, or else what it is called."""
-    return str(error) or type(error).__name__
+    """What an exception says, without the names of files, or else what it is called."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def size(A):

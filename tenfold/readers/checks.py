@@ -54,10 +54,10 @@ def _check_labels(path, y, X):
     y = y.ravel()
     if len(y) != X.shape[0]:
         hint = "; x seems to be transposed" if len(y) == X.shape[1] else ""
-        raise InputError(f"{path}: x has {X.shape[0]} rows and y has {len(y)} labels, expected as many{hint}")
+        raise InputError(f"{path}: x has {X.shape[0]} rows and y has {len(y)} labels, expected the same number{hint}")
     if y.dtype.kind == "U":
         if y.dtype.itemsize and y.view(np.uint32).max() > sys.maxunicode:
-            raise InputError(f"{path} is damaged: y holds characters that there are not")
+            raise InputError(f"{path} is damaged: y holds characters that do not exist")
         y = np.char.strip(y)
     missing = sum(map(is_missing, y)) if y.dtype.kind == "U" else np.count_nonzero(~np.isfinite(y))
     if missing:
@@ -73,7 +73,7 @@ def _check_cost(path, cost, X):
     cost = cost.astype(np.float64)
     if not (np.isfinite(cost).all() and (cost >= 0).all() and (cost.max(axis=0) > 0).all()):
         raise InputError(
-            f"{path}: the costs are not all finite and at least 0, or all are 0, expected what errors cost"
+            f"{path}: some costs are negative, missing or infinite, or all are 0; expected numbers of at least 0"
         )
     return cost
 

@@ -120,7 +120,8 @@ def _check_strange(path, where, cells, strange, what, notes):
 def _note_strange(path, where, cells, strange, what, notes):
     if n := int(cells.counts[strange].sum()):
         found = listing([value for value, is_so in zip(cells.values, strange) if is_so], most=3)
-        notes.append(f"{path}: {where} holds {what} but for {n} cells ({found}), which count as missing")
+        rest = f"{n} cells ({found}), which count" if n > 1 else f"1 cell ({found}), which counts"
+        notes.append(f"{path}: {where} holds {what}, except for {rest} as missing")
 
 
 def _find_date_format(cells):
@@ -133,29 +134,26 @@ def _find_date_format(cells):
 
 def check_csv(csv, n_features):
     """Refuse descriptions of columns, as a model file holds them, that do not make so many features."""
-    widths = {
-        "number": lambda _: 1,
-        "date": _date_width,
-        "text": lambda column: len(column["values"]),
-        "left out": lambda _: 0,
-    }
-    found = sum(widths[column["kind"]](column) for column in csv["columns"])
+    found = sum(map(width, csv["columns"]))
     names = [column["name"] for column in csv["columns"]] + [csv["label"]]
     values = [value for column in csv["columns"] for value in column.get("values", [])]
     if found != n_features or not isinstance(csv["position"], (int, type(None))):
         raise ValueError(f"its columns make {found} features, expected {n_features}")
     if not all(isinstance(text, str) for text in values + [name for name in names if name is not None]):
-        raise ValueError("its columns have names or values that are no text")
+        raise ValueError("its columns have names or values that are not text")
 
 
-def _date_width(column):
-    if column["format"] not in DATE_FORMATS or not np.isfinite(column["origin"]):
+def width(column):
+    """How many features a column becomes, by its description."""
+    if column["kind"] == "text":
+        return len(column["values"])
+    if column["kind"] == "date" and (column["format"] not in DATE_FORMATS or not np.isfinite(column["origin"])):
         raise ValueError(f"its dates are written as {column['format']}")
-    return 3
+    return {"number": 1, "date": 3, "left out": 0}[column["kind"]]
 
 
 def is_index(name, cells, n_rows):
-    """Whether a column only counts the rows."""
+    """Whether a column only numbers the rows."""
     if name is None or name.lower() not in INDEX_NAMES or isinstance(cells, TextCells) or n_rows < 2:
         return False
     return cells[0] in (0, 1) and np.array_equal(cells, np.arange(n_rows) + cells[0])

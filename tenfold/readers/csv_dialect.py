@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from preprocess import InputError, is_number
 from tenfold.readers.base import is_missing, reason
-from tenfold.readers.text import LONGEST_LINE, ShortLines, open_text, open_unpacked
+from tenfold.readers.text import LONGEST_LINE, Lines, ShortLines, open_text, open_unpacked
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -34,11 +34,13 @@ class Dialect:
     width: int
     rows: list
     is_checked: bool = False  # that all rows are as wide
+    start: int = 0  # the byte from which on the file is read, if not from its beginning
+    stop: "int | None" = None
 
     def open(self, path, with_first=True, unpacked=True):
         """The text of the file from its first or second row on, and a function for the share read so far."""
-        text, share = open_csv(path, self.encoding, unpacked)
-        for _ in range(self.skip + (0 if with_first else self.first_lines)):
+        text, share = open_csv(path, self.encoding, unpacked, self.start, self.stop)
+        for _ in range(0 if self.start else self.skip + (0 if with_first else self.first_lines)):
             text.readline()
         return text, share
 
@@ -46,19 +48,22 @@ class Dialect:
         """What is unusual about it, in words."""
         mark = ", with a decimal comma" if self.decimal == "," else ""
         notes = (
-            [f"{path}: between cells is {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"] if self.sep != "," else []
+            [f"{path}: cells are separated by {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"]
+            if self.sep != ","
+            else []
         )
         return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
 
 
-def open_csv(path, encoding, unpacked=True):
+def open_csv(path, encoding, unpacked=True, start=0, stop=None):
     """The text of a file, unpacked beforehand or on the way, and a function for the share of it read so far."""
-    raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path)
-    size = raw.seek(0, io.SEEK_END)
-    raw.seek(0)
+    raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path, start, stop)
+    counted = file if isinstance(file, Lines) else raw
+    size = counted.seek(0, io.SEEK_END)
+    counted.seek(0)
     text = io.TextIOWrapper(ShortLines(path, raw, file), encoding=encoding, newline="")
     text._CHUNK_SIZE = 2**18  # bytes read at a time
-    return text, lambda: min(raw.tell() / max(size, 1), 1)
+    return text, lambda: min(counted.tell() / max(size, 1), 1)
 
 
 def find_dialect(path, wanted, unpacked=True):
@@ -103,7 +108,7 @@ def _find_encoding(path, given, unpacked):
 def not_text(path, encoding, error):
     """The `InputError` for a file that is not text of the encoding that was found."""
     name = "UTF-8" if encoding.startswith("utf-8") else encoding
-    return InputError(f"{path} is not CSV text in {name}: {reason(error)}; --encoding says another, such as latin-1")
+    return InputError(f"{path} is not CSV text in {name}: {reason(error)}; try --encoding, for example latin-1")
 
 
 def _first_lines(path, encoding, unpacked):
@@ -192,10 +197,11 @@ def _find_decimal(rows, sep):
     return "," if len(with_comma) > len(with_point) else "."
 
 
-def check_width(path, number, row, width):
+def check_width(path, number, row, width, start=0):
     """Refuse a row of more or fewer cells than there should be; an empty one at its end does no harm."""
     if len(row) != width and not (len(row) == width + 1 and not row[-1].strip()):
-        raise InputError(f"{path}: row {number} has {len(row)} cells, expected {width} as in the first row")
+        where = f" after byte {start}" if start else ""
+        raise InputError(f"{path}: row {number}{where} has {len(row)} cells, expected {width} as in the first row")
 
 
 def check_widths(path, dialect, unpacked=True):
@@ -206,7 +212,7 @@ def check_widths(path, dialect, unpacked=True):
         filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
         try:
             for number, row in enumerate(filled, start=1):
-                check_width(path, number, row, dialect.width)
+                check_width(path, number, row, dialect.width, dialect.start)
         except csv.Error as error:
             raise InputError(f"{path} is not CSV text: {reason(error)}") from error
         except UnicodeError as error:

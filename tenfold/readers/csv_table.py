@@ -12,7 +12,7 @@ AT_A_TIME = 512  # rows
 LONGEST_LABEL = 1000  # characters
 
 
-def read_chunks(path, dialect, has_header, target, as_text, unpacked=True):
+def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_time=1.0):
     """Yield pandas' frames of some rows at a time, and the share of the file read so far.
 
     The columns are counted from 0. There is one more than in the file, to find rows that are too long. The label and
@@ -38,7 +38,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True):
                 keep_default_na=False,
                 na_values={j: [] if j == target else NA_VALUES for j in columns},
                 low_memory=False,
-                chunksize=rows_at_a_time(dialect.width),
+                chunksize=rows_at_a_time(dialect.width, at_a_time),
             )
             while (frame := _next(frames)) is not None:
                 if not frame[dialect.width].isna().all():
@@ -138,6 +138,11 @@ class Table:
 def _encode(column, positions, is_missing):
     """For each cell its value's position, which is new if the value is; -1 for a missing one."""
     codes, values = column.factorize()
-    values = [str(value).strip() for value in values.tolist()]
+    return place(codes, values.tolist(), positions, is_missing)
+
+
+def place(codes, values, positions, is_missing):
+    """For each code the position of its value, which is new if the value is; -1 for a missing one and the code -1."""
+    values = [str(value).strip() for value in values]
     of_value = [-1 if is_missing(value) else positions.setdefault(value, len(positions)) for value in values]
     return np.array([*of_value, -1])[codes]

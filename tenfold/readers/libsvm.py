@@ -7,7 +7,7 @@ from sklearn.datasets import load_svmlight_file
 
 from preprocess import InputError
 from tenfold.readers.base import Data, reason
-from tenfold.readers.text import lines_of, open_text
+from tenfold.readers.text import length, lines_of, open_text  # noqa: F401  (a stream is cut at any byte)
 
 ENDINGS = (".svm", ".libsvm", ".txt")
 STREAMED = tuple((ending,) for ending in ENDINGS)
@@ -39,10 +39,10 @@ def _parse(path, file, like):
     return Data(X[:, first:], y, first_index=first)
 
 
-def stream(paths, wanted):
+def stream(paths, wanted, start=0, stop=None):
     (path,) = paths
-    like = None
-    for lines, share in lines_of(path):
+    like = wanted.like
+    for lines, share in lines_of(path, wanted.at_a_time, start, stop):
         data = _parse(path, io.BytesIO(b"".join(lines)), like)
         like = like or data
         data.X = data.X[:, : like.X.shape[1]]

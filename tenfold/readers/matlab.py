@@ -55,7 +55,7 @@ def _list_mat(file, head):
     is_level_4 = 0 in head[:4]
     order = {b"\0\1IM": "<", b"\1\0MI": ">"}.get(head[124:])
     if order is None and not is_level_4:
-        raise ValueError("it begins as no MATLAB file does")
+        raise ValueError("it does not begin as a MATLAB file")
     variables, at = [], 0 if is_level_4 else len(head)
     while at < _end(file):
         if len(variables) == MOST_VARIABLES:

@@ -22,7 +22,7 @@ def load(path, wanted):
 def read_npz(path, pick=lambda available: dict(zip(available, available))):
     """The arrays that ``pick``, given the names of all that there are, maps to their names in the file."""
     try:
-        with zipfile.ZipFile(path) as file:
+        with zipfile.ZipFile(path) as file, no_warnings():
             available = [name.removesuffix(".npy") for name in file.namelist()]
             return {array: _from_npz(path, file, name) for array, name in pick(available).items()}
     except InputError:
@@ -45,18 +45,41 @@ def _from_npz(path, file, name):
         return npy.read_array(array)
 
 
-def stream(paths, wanted):
+def stream(paths, wanted, start=0, stop=None):
     x_path, y_path = paths
-    X, y = _map_npy(x_path), _map_npy(y_path)
+    X, y = map_npy(x_path), map_npy(y_path)
     if X.ndim != 2 or X.size == 0 or y.size != len(X):
         raise InputError(f"{x_path} is {size(X)} and {y_path} is {size(y)}, expected rows x features and their labels")
-    n_rows, n = len(X), rows_at_a_time(X.shape[1])
-    for i in range(0, n_rows, n):
-        X, y = _map_npy(x_path), _map_npy(y_path)  # anew, so that what was read before leaves the memory
-        yield Data(np.array(X[i : i + n]), np.array(y.reshape(-1)[i : i + n])), min((i + n) / n_rows, 1)
+    stop, n = len(X) if stop is None else stop, rows_at_a_time(X.shape[1], wanted.at_a_time)
+    for i in range(start, stop, n):
+        X, y = map_npy(x_path), map_npy(y_path)  # anew, so that what was read before leaves the memory
+        rows = slice(i, min(i + n, stop))
+        yield Data(np.array(X[rows]), np.array(y.reshape(-1)[rows])), (rows.stop - start) / (stop - start)
 
 
-def _map_npy(path):
+def length(paths):
+    """The rows of a pair."""
+    X = map_npy(paths[0])
+    return len(X) if X.ndim else None
+
+
+def group(paths):
+    """The pairs of features (rows x columns) and labels that these files make, in the order of their names."""
+    features, labels = [], []
+    for path in sorted(paths):
+        A = map_npy(path)
+        (features if A.ndim == 2 and A.shape[1] > 1 else labels).append(path)
+    if len(paths) == 2 and len(features) != 1:  # as with a single column: then as they come
+        return [tuple(paths)]
+    if len(features) != len(labels):
+        raise InputError(
+            f"--stream with {len(features)} .npy files of features (rows x columns) and {len(labels)} of labels, "
+            f"expected as many of both, such as x.npy and y.npy"
+        )
+    return list(zip(features, labels))
+
+
+def map_npy(path):
     """The array of a .npy file, whose content stays where it is until it is asked for."""
     try:
         with no_warnings():

@@ -1,0 +1,126 @@
+"""What boosted trees say of a row, as a feature.
+
+Trees find thresholds and interactions of a few columns, which neither the columns nor similarities of rows show well.
+They are grown by scikit-learn; how much they count is learned like everything else.
+
+Reference: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
+"""
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from tenfold.plan import LEAVES
+
+BINS = 63  # in which the values of a column are put
+PACE = 5.0  # learning rate times the number of trees
+MOST_PACE = 0.3  # learning rate
+
+
+class TreeFeatures:
+    """The score of boosted trees.
+
+    The training rows of each inner fold are described by trees that have been grown without them, for trees flatter the
+    rows they have seen. Other rows are described by the mean over the folds.
+    """
+
+    kind = "trees"
+
+    def __init__(self, n_trees, n_leaves=LEAVES):
+        self.n_trees = n_trees
+        self.n_leaves = n_leaves
+
+    def fit_transform(self, versions, y, fold):
+        Z, scores, groups = versions["scaled"], np.empty(len(y)), []
+        for k in np.unique(fold):
+            seen = fold != k if k >= 0 else fold == k
+            groups.append(grow(self._booster(), Z[seen], y[seen]))
+            scores[fold == k] = groups[-1].score(Z[fold == k])
+        self.trees_ = Trees.joined(groups)
+        self.scale_ = np.float32(1 / max(scores.std(), 1e-6))
+        return (scores[:, None] * self.scale_).astype(np.float32)
+
+    def _booster(self):
+        return HistGradientBoostingClassifier(
+            learning_rate=min(PACE / self.n_trees, MOST_PACE),
+            max_iter=self.n_trees,
+            max_leaf_nodes=self.n_leaves,
+            max_bins=BINS,
+            early_stopping=False,
+            random_state=0,
+        )
+
+    def description(self):
+        return self.kind, [self.n_trees, self.n_leaves]
+
+    def arrays(self):
+        """All that was learned and is needed to score, as arrays by name."""
+        return vars(self.trees_)
+
+    def coefficients(self, w):
+        """By how much the score counts."""
+        return w * self.scale_
+
+    def score(self, versions, coefficients):
+        return self.trees_.score(versions["scaled"]) * coefficients[0]
+
+
+def grow(booster, Z, y):
+    """The trees that this `HistGradientBoostingClassifier` grows on the rows of Z, as `Trees`."""
+    trees = [predictor.nodes for (predictor,) in booster.fit(Z, y)._predictors]
+    root = np.cumsum([0, *map(len, trees)])
+    first, nodes = np.repeat(root[:-1], np.diff(root)), np.concatenate(trees)
+    is_leaf, itself = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
+    left, right = (np.where(is_leaf, itself, first + nodes[side]) for side in ("left", "right"))
+    column = np.where(is_leaf, 0, nodes["feature_idx"])
+    return Trees(root[:-1], column, nodes["num_threshold"], left, right, nodes["value"])
+
+
+class Trees:
+    """Trees whose values add up to a score, as arrays with an item for each node.
+
+    ``root`` has the numbers of the first nodes. From a node a row goes to ``left`` where its ``column`` is at most the
+    ``threshold``, else to ``right``; a leaf leads to itself, and has a ``value``.
+    """
+
+    def __init__(self, root, column, threshold, left, right, value):
+        self.root, self.column, self.threshold = root, column, threshold
+        self.left, self.right, self.value = left, right, value
+        self._check()
+
+    def _check(self):
+        """Every row must come to an end: scikit-learn numbers the nodes below a node after it."""
+        for name, A in vars(self).items():
+            kinds = "f" if name in ("threshold", "value") else "iu"
+            if A.ndim != 1 or A.dtype.kind not in kinds or (name != "root" and len(A) != len(self.column)):
+                raise ValueError(f"its trees have no sound {name} of each node")
+        if not len(self.root) or self.root.min() < 0 or self.root.max() >= len(self.column) or self.column.min() < 0:
+            raise ValueError("its trees have nodes that are not there")
+        itself = np.arange(len(self.column))
+        if any((A < itself).any() or A.max() > itself[-1] for A in (self.left, self.right)):
+            raise ValueError("its trees have nodes that lead back, or nowhere")
+        if not np.isfinite(self.value).all():
+            raise ValueError("its trees have values that are not finite")
+
+    @classmethod
+    def joined(cls, groups):
+        """The trees of all groups, whose score is the mean of theirs."""
+        first = np.cumsum([0, *(len(trees.column) for trees in groups)])
+
+        def join(name, shift=0):
+            return np.concatenate([getattr(trees, name) + shift * start for trees, start in zip(groups, first)])
+
+        column, threshold, value = join("column"), join("threshold"), join("value") / len(groups)
+        return cls(join("root", 1), column, threshold, join("left", 1), join("right", 1), value)
+
+    def score(self, Z):
+        """The score of each row of Z."""
+        if self.column.max() >= Z.shape[1]:
+            raise ValueError(f"its trees look at column {self.column.max() + 1} of {Z.shape[1]}")
+        cells, first, total = np.ravel(Z), np.arange(len(Z)) * Z.shape[1], np.zeros(len(Z))
+        child = np.stack([self.right, self.left], axis=1).ravel()
+        for root in self.root:
+            before, at = None, np.full(len(Z), root)
+            while not np.array_equal(at, before):
+                before, at = at, child[2 * at + (cells[first + self.column[at]] <= self.threshold[at])]
+            total += self.value[at]
+        return total

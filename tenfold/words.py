@@ -1,0 +1,124 @@
+"""Sentences and table cells that standard error and the page share, so that both show the same numbers."""
+
+import math
+
+import numpy as np
+
+from preprocess import show
+
+FEATURE_SETS = {
+    "linear": "the columns themselves",
+    "mixed": "similarities to landmarks",
+    "smooth": "wide, smooth similarities to landmarks",
+    "rough": "wide, rough similarities to landmarks",
+    "trees": "scores of boosted trees",
+}
+EFFORTS = {1: "all", 1 / 2: "half", 1 / 4: "a quarter", 1 / 8: "an eighth", 1 / 16: "a sixteenth"}
+OUTCOME_HEAD = ["decisions", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "cost", "savings"]
+COLUMN_HEAD = ["column", "AUC lost", "+/-"]
+MOST_COLUMNS = 15  # of those that matter
+
+
+def data_line(name, X, y, classes):
+    """What was found in a file."""
+    n_pos = np.count_nonzero(y > 0)
+    return (
+        f"{name}: {X.shape[0]} rows x {X.shape[1]} features, "
+        f"{n_pos} positive (label {show(classes[1])}), {len(y) - n_pos} negative (label {show(classes[0])})"
+    )
+
+
+def changes_line(folds):
+    """What the training rows of the folds had to be cleaned of."""
+    counts = {key: _range([fold.changes[key] for fold in folds]) for key in folds[0].changes}
+    found = {
+        "missing": "missing values replaced by column means",
+        "constant": "constant columns dropped",
+        "duplicated": "copies of other columns dropped",
+    }
+    parts = [f"{words}: {counts[key]}" for key, words in found.items() if counts[key] != "0"]
+    return "; ".join(["preprocessing: columns scaled, bias column added", *parts])
+
+
+def shares_line(shares):
+    """Which feature sets make up how much of the score, and in how many folds the most."""
+    largest = [max(share, key=share.get) for share in shares]
+    mean = {name: sum(share.get(name, 0) for share in shares) / len(shares) for name in FEATURE_SETS}
+    parts = [
+        f"{FEATURE_SETS[name]} {mean[name]:.0%} (the most in {largest.count(name)} of {len(shares)} folds)"
+        for name in sorted(mean, key=mean.get, reverse=True)
+        if mean[name] > 0
+    ]
+    return f"shares in the score, chosen by the training rows: {', '.join(parts)}"
+
+
+def early_line(folds):
+    """How much of the plan was done, if not all."""
+    done = sum(fold.done for fold in folds) / len(folds)
+    return f"time ran out, learning stopped at {math.floor(100 * done)}% of the plan" if done < 1 else ""
+
+
+def effort_line(folds):
+    """How much of the usual plan the machine had time for, if not all."""
+    efforts = sorted({fold.effort for fold in folds})
+    words = " to ".join(EFFORTS.get(effort, f"{effort:.3g}") for effort in efforts)
+    return f"this machine is slow or busy: learned with {words} of the usual effort" if efforts != [1] else ""
+
+
+def outcome_cells(name, outcome):
+    """What a rule to decide by has led to."""
+    counts = outcome.true_positives, outcome.false_positives, outcome.false_negatives, outcome.true_negatives
+    rates = outcome.precision, outcome.recall, outcome.f1
+    return [
+        name,
+        *map(str, counts),
+        *(f"{rate:.4f}" for rate in rates),
+        f"{outcome.cost:.6g}",
+        f"{outcome.savings:.1%}",
+    ]
+
+
+def decision_lines(decisions):
+    """By what costs the decisions were made, and what to go by for rows to come."""
+    missed, false_alarm = decisions.cost.min(axis=0)
+    alike = np.ptp(decisions.cost, axis=0).max() == 0
+    costs = f"{missed:g} for a missed positive, {false_alarm:g} for a false alarm" if alike else "those of each row"
+    by_folds = decisions.threshold is not None
+    how = "; decisions on the rows of a fold use the scores of the other folds" if by_folds else ""
+    level = (
+        f"{false_alarm / (missed + false_alarm):.4g}" if alike else "false alarm / (missed + false alarm) of the row"
+    )
+    moved = f", or the score above {decisions.threshold:.6g} (moved threshold)" if by_folds else ""
+    rule = f"for new rows: act where the probability is above {level} (Bayes minimum risk){moved}"
+    return f"costs: {costs}{how}", rule
+
+
+def explanation_lines(explanation):
+    """What the loss of AUC is, and how much of it the columns have that are not in the table."""
+    over = f"{explanation.n_folds} folds" if explanation.n_folds > 1 else "the shuffles"
+    about = f"AUC lost when the values of a column are shuffled among the test rows (+/-: standard error over {over})"
+    rest, n_weak = explanation.means[MOST_COLUMNS:], explanation.n_weak
+    lines = [f"{len(rest)} other columns: {_four(max(rest))} or less each"] if len(rest) else []
+    lines += [f"{n_weak} more were not shuffled: no score depends on them, or hardly any"] if n_weak else []
+    return about, "; ".join(lines)
+
+
+def column_cells(explanation):
+    """The columns that matter most."""
+    found = zip(explanation.columns, explanation.means, explanation.errors)
+    return [[column.name, _four(mean), _four(error)] for column, mean, error in found][:MOST_COLUMNS]
+
+
+def _four(x):
+    """Four decimals, without a sign before zero."""
+    return f"{round(x, 4) + 0.0:.4f}"
+
+
+def shorten(name, most=40):
+    """A name that fits into a line, without what a terminal would not show."""
+    name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+def _range(counts):
+    return " to ".join(str(n) for n in sorted({min(counts), max(counts)}))

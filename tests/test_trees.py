@@ -1,0 +1,330 @@
+"""What trees say of a row. Oracles: scikit-learn's own scores, loops over nodes and folds, labels that mean nothing."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+
+from tenfold import trees
+from tenfold.features import Versions, make_feature_set
+from tenfold.lanes import inner_folds
+from tenfold.trees import TreeFeatures, Trees, grow
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+LEARNERS = {
+    "boosted": lambda: HistGradientBoostingClassifier(
+        max_iter=7, max_leaf_nodes=9, max_bins=31, early_stopping=False, random_state=0
+    ),
+    "boosted deep": lambda: HistGradientBoostingClassifier(
+        max_iter=3, max_leaf_nodes=None, min_samples_leaf=1, early_stopping=False, random_state=0
+    ),
+    "one boosted stump": lambda: HistGradientBoostingClassifier(max_iter=1, max_leaf_nodes=2, early_stopping=False),
+}
+
+
+def rows_of(n=300, d=4, seed=0):
+    """Rows with ties and a column of two values; two of them, together, decide."""
+    rng = np.random.RandomState(seed)
+    Z = rng.rand(n, d).astype(np.float32)
+    Z[:, 1], Z[:, 2] = np.round(5 * Z[:, 1]) / 5, Z[:, 2] > 0.7
+    y = np.where((Z[:, 0] > 0.6) & (Z[:, 1] > 0.3) ^ (rng.rand(n) < 0.1), 1, -1)
+    y[:2] = 1, -1
+    return Z, y
+
+
+def expected_scores(learner, Z):
+    """By scikit-learn: the boosted sum without what it starts from."""
+    return learner.decision_function(Z) - learner._baseline_prediction.item()
+
+
+@pytest.fixture(params=LEARNERS)
+def grown(request):
+    """A fitted learner of scikit-learn and its trees."""
+    learner = LEARNERS[request.param]()
+    return learner, grow(learner, *rows_of())
+
+
+# --- Trees -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 1500])
+def test_scores_are_those_of_scikit_learn(grown, n):
+    learner, found = grown
+    Z = rows_of(n + 1, seed=1)[0][:n]
+    for rows in (Z, np.asfortranarray(Z), Z.astype(np.float64), 3 * Z - 1):
+        scores = found.score(rows)
+        assert scores.shape == (n,) and scores.dtype == np.float64
+        assert_allclose(scores, expected_scores(learner, rows), rtol=1e-12, atol=1e-12)
+
+
+def test_training_rows_lie_on_the_same_side_of_each_threshold(grown):
+    learner, found = grown
+    Z = rows_of()[0]
+    assert len(np.unique(found.score(Z))) > 1
+    assert_allclose(found.score(Z), expected_scores(learner, Z), rtol=1e-12, atol=1e-12)
+
+
+def test_values_between_those_of_float32_are_told_apart():
+    """Boosting has thresholds of float64, and float64 is what is scored."""
+    learner = LEARNERS["boosted deep"]()
+    Z, y = rows_of()
+    found = grow(learner, Z, y)
+    at = np.unique(found.threshold[found.left != np.arange(len(found.left))])
+    Z = np.repeat(np.concatenate([at, np.nextafter(at, 2), np.nextafter(at, -2)])[:, None], 4, axis=1)
+    assert_allclose(found.score(Z), expected_scores(learner, Z), rtol=1e-12, atol=1e-12)
+
+
+def test_no_rows_have_no_scores(grown):
+    assert grown[1].score(np.empty((0, 4), np.float32)).shape == (0,)
+
+
+def test_a_row_scores_the_same_alone_or_among_others(grown):
+    Z = rows_of(300, seed=2)[0]
+    whole = grown[1].score(Z)
+    assert_array_equal([grown[1].score(Z[i : i + 1]).item() for i in range(45)], whole[:45])
+
+
+def naive_score(found, row):
+    total = 0
+    for node in found.root:
+        while found.left[node] != node:
+            node = (found.left if row[found.column[node]] <= found.threshold[node] else found.right)[node]
+        total += found.value[node]
+    return total
+
+
+def test_scores_are_sums_over_leaves(grown):
+    Z = rows_of(40, seed=3)[0]
+    assert_allclose(grown[1].score(Z), [naive_score(grown[1], row) for row in Z], rtol=1e-12, atol=1e-12)
+
+
+def test_nodes_come_after_those_that_lead_to_them_and_leaves_lead_to_themselves(grown):
+    """Which is what `Trees` checks, so scikit-learn must number them so."""
+    found, itself = grown[1], np.arange(len(grown[1].column))
+    is_leaf = found.left == itself
+    assert_array_equal(found.right == itself, is_leaf)
+    assert (found.left[~is_leaf] > itself[~is_leaf]).all() and (found.right[~is_leaf] > itself[~is_leaf]).all()
+    led_to = np.concatenate([found.root, found.left[~is_leaf], found.right[~is_leaf]])
+    assert_array_equal(np.sort(led_to), itself)  # each from one place
+
+
+def test_deep_trees_are_deep():
+    """A column in which the labels take turns."""
+    Z, y = np.arange(64, dtype=np.float32)[:, None], np.where(np.arange(64) % 2, 1, -1)
+    learner = LEARNERS["boosted deep"]()
+    found = grow(learner, Z, y)
+    assert max(predictor.get_max_depth() for (predictor,) in learner._predictors) > 8
+    assert_allclose(found.score(Z), expected_scores(learner, Z), rtol=1e-12)
+    assert_array_equal(found.score(Z) > 0, y > 0)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 5])
+def test_joined_trees_score_the_mean(n_groups):
+    makes = list(LEARNERS.values())
+    groups = [grow(makes[i % 3](), *rows_of(seed=i)) for i in range(n_groups)]
+    before = [{name: A.copy() for name, A in vars(group).items()} for group in groups]
+    joined = Trees.joined(groups)
+    Z = rows_of(521, seed=9)[0]
+    assert_allclose(joined.score(Z), np.mean([group.score(Z) for group in groups], axis=0), rtol=1e-12, atol=1e-12)
+    for group, old in zip(groups, before):
+        for name, A in old.items():
+            assert_array_equal(getattr(group, name), A)
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def put(name, index, value):
+    def change(arrays):
+        arrays[name][index] = value
+
+    return change
+
+
+def replaced(name, make):
+    return lambda arrays: arrays.update({name: make(arrays[name])})
+
+
+DAMAGES = {
+    "a root that is not there": put("root", 1, 10**6),
+    "a root before all": put("root", 1, -1),
+    "no roots": replaced("root", lambda A: A[:0]),
+    "a column before all": put("column", 0, -1),
+    "a child that is not there": put("left", 0, 10**6),
+    "a child before all": put("right", 0, -1),
+    "a leaf that leads nowhere": lambda arrays: put("left", -1, len(arrays["left"]))(arrays),
+    "a circle": put("right", -1, 0),
+    "a circle of two": put("left", 3, 2),
+    "a value that is no number": put("value", -1, np.nan),
+    "an infinite value": put("value", 0, np.inf),
+    **{f"{name} too short": replaced(name, lambda A: A[:-1]) for name in ("column", "threshold", "left", "right")},
+    "values too many": replaced("value", lambda A: np.append(A, 0)),
+    "nothing": lambda arrays: arrays.update({name: A[:0] for name, A in arrays.items()}),
+    **{f"{name} of numbers with fractions": replaced(name, lambda A: A + 0.5) for name in ("root", "column", "left")},
+    **{f"{name} as text": replaced(name, lambda A: A.astype(str)) for name in ("root", "right", "threshold", "value")},
+    **{f"{name} in two dimensions": replaced(name, lambda A: A[:, None]) for name in ("root", "column", "value")},
+    **{f"{name} in none": replaced(name, lambda A: A[0].reshape(())) for name in ("root", "column", "left", "value")},
+    "complex values": replaced("value", lambda A: A + 1j),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_trees_are_refused(damage):
+    arrays = {name: A.copy() for name, A in vars(grow(LEARNERS["boosted"](), *rows_of())).items()}
+    Trees(**arrays)
+    DAMAGES[damage](arrays)
+    with pytest.raises(ValueError, match="its trees have"):
+        Trees(**arrays)
+
+
+def test_columns_that_are_not_there_are_refused_though_no_row_may_come_to_ask_for_them(grown):
+    arrays = {name: A.copy() for name, A in vars(grown[1]).items()}
+    arrays["column"][-1] = 4
+    found = Trees(**arrays)
+    with pytest.raises(ValueError, match="its trees look at column 5 of 4"):
+        found.score(np.zeros((2, 4)))
+    assert np.isfinite(found.score(np.zeros((2, 5)))).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_put_in_scoring_ends(seed):
+    """Random numbers for some of the nodes' parts: refused, or scored."""
+    rng = np.random.RandomState(seed)
+    arrays = {name: A.copy() for name, A in vars(grow(LEARNERS["boosted"](), *rows_of(60))).items()}
+    name = ("left", "right", "root", "column")[seed % 4]
+    where = rng.randint(len(arrays[name]), size=3)
+    arrays[name][where] = rng.randint(len(arrays["column"]) if name != "column" else 6, size=3)
+    try:
+        scores = Trees(**arrays).score(rows_of(60)[0])
+    except ValueError:
+        return
+    assert np.isfinite(scores).all()
+
+
+# --- TreeFeatures ----------------------------------------------------------------------------------------------------
+
+
+def fit_transform(Z, y, fold, n_trees=4):
+    feature_set = TreeFeatures(n_trees)
+    return feature_set, feature_set.fit_transform(Versions(None, Z), y, fold)
+
+
+def test_features_are_scores_of_trees_grown_on_the_other_folds(rng):
+    """By scikit-learn, fold after fold; other rows are described by the mean."""
+    (Z, y), (other, _) = rows_of(), rows_of(50, seed=5)
+    fold = inner_folds(y, 3, rng)
+    feature_set, F = fit_transform(Z, y, fold)
+    expected, of_others = np.empty(len(y)), []
+    for k in range(3):
+        learner = feature_set._booster().fit(Z[fold != k], y[fold != k])
+        expected[fold == k] = expected_scores(learner, Z[fold == k])
+        of_others.append(expected_scores(learner, other))
+    assert F.shape == (300, 1) and F.dtype == np.float32
+    assert_allclose(F[:, 0], expected / expected.std(), rtol=1e-5, atol=1e-5)
+    assert F.std() == pytest.approx(1, abs=1e-4)
+    coefficients = feature_set.coefficients(np.float32([0.7]))
+    assert_allclose(
+        feature_set.score(Versions(None, other), coefficients),
+        0.7 * np.mean(of_others, axis=0) / expected.std(),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+def test_the_labels_of_a_fold_do_not_change_its_own_features(rng):
+    """But for the scale, which all rows share; those of the other folds do change."""
+    Z, y = rows_of()
+    fold = inner_folds(y, 3, rng)
+    before, F = fit_transform(Z, y, fold)
+    for k in range(3):
+        after, G = fit_transform(Z, np.where(fold == k, -y, y), fold)
+        of_fold, others = fold == k, fold != k
+        assert_allclose(G[of_fold] / after.scale_, F[of_fold] / before.scale_, rtol=1e-6, atol=1e-7)
+        assert np.mean(np.abs(G[others] / after.scale_ - F[others] / before.scale_) > 1e-3) > 0.5
+
+
+def test_other_rows_of_a_fold_do_not_change_a_rows_features(rng):
+    Z, y = rows_of()
+    fold = inner_folds(y, 3, rng)
+    before, F = fit_transform(Z, y, fold)
+    moved = np.flatnonzero(fold == 1)[::2]
+    kept = np.flatnonzero(fold == 1)[1::2]
+    Z[moved] = 1 - Z[moved]
+    after, G = fit_transform(Z, y, fold)
+    assert_allclose(G[kept] / after.scale_, F[kept] / before.scale_, rtol=1e-6, atol=1e-7)
+
+
+def test_labels_that_mean_nothing_give_features_that_mean_nothing():
+    """The AUC of random scores has variance (n + 1) / (12 n_pos n_neg); trees tell the rows they saw apart."""
+    n, aucs = 300, []
+    for seed in range(6):
+        rng = np.random.RandomState(seed)
+        Z, y = rng.rand(n, 5).astype(np.float32), rng.permutation(np.where(np.arange(n) % 3, -1, 1))
+        fold = inner_folds(y, 3, rng)
+        feature_set, F = fit_transform(Z, y, fold)
+        aucs += [roc_auc_score(y[fold == k], F[fold == k, 0]) for k in range(3)]
+        assert roc_auc_score(y, feature_set.trees_.score(Z)) > 0.7
+    n_pos, n_neg = n / 9, 2 * n / 9
+    error = np.sqrt((n_pos + n_neg + 1) / (12 * n_pos * n_neg) / len(aucs))
+    assert np.mean(aucs) == pytest.approx(0.5, abs=4 * error)
+
+
+def test_features_rank_rows_they_have_not_seen(rng):
+    (Z, y), (other, y_other) = rows_of(600), rows_of(600, seed=1)
+    feature_set, F = fit_transform(Z, y, inner_folds(y, 3, rng), n_trees=10)
+    assert roc_auc_score(y, F[:, 0]) > 0.8
+    assert roc_auc_score(y_other, feature_set.score(Versions(None, other), [1.0])) > 0.8
+
+
+@pytest.mark.parametrize("n_pos, n", [(1, 40), (39, 40), (1, 2), (2, 40), (2, 4)])
+def test_few_rows_of_a_class_are_enough(rng, n_pos, n):
+    """With one row, there is one fold, -1, and the trees have seen all rows."""
+    Z, y = rng.rand(n, 3).astype(np.float32), np.where(np.arange(n) < n_pos, 1, -1)
+    fold = inner_folds(y, 6, rng)
+    assert set(fold) == ({-1} if min(n_pos, n - n_pos) == 1 else {0, 1})
+    feature_set, F = fit_transform(Z, y, fold)
+    assert F.shape == (n, 1) and np.isfinite(F).all()
+    scores = feature_set.score(Versions(None, Z), feature_set.coefficients(np.float32([1])))
+    if fold[0] == -1:
+        assert_allclose(scores, F[:, 0], rtol=1e-5, atol=1e-6)
+        assert_array_equal(len(feature_set.trees_.root), 4)
+
+
+def test_equal_rows_do_no_harm(rng):
+    Z, y = np.ones((50, 3), np.float32), np.where(np.arange(50) % 5, -1, 1)
+    feature_set, F = fit_transform(Z, y, inner_folds(y, 3, rng))
+    assert np.isfinite(F).all() and np.isfinite(feature_set.coefficients(np.float32([1]))).all()
+    assert len(set(feature_set.score(Versions(None, Z), np.float32([1])))) == 1
+
+
+def test_features_follow_from_the_rows_alone(rng):
+    Z, y = rows_of()
+    fold = inner_folds(y, 3, rng)
+    first = fit_transform(Z, y, fold)[1]
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    copies = Z.copy(), y.copy(), fold.copy()
+    assert_array_equal(fit_transform(Z, y, fold)[1], first)
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    for A, B in zip((Z, y, fold), copies):
+        assert_array_equal(A, B)
+
+
+@pytest.mark.parametrize("n_trees", [1, 5, 20, 80])
+def test_boosted_trees_are_paced_by_how_many_they_are(n_trees):
+    learner = TreeFeatures(n_trees)._booster()
+    assert learner.max_iter == n_trees
+    assert learner.learning_rate == min(trees.PACE / n_trees, trees.MOST_PACE)
+
+
+def test_trees_made_from_their_description_and_arrays_score_the_same(rng):
+    Z, y = rows_of()
+    feature_set, _ = fit_transform(Z, y, inner_folds(y, 3, rng))
+    kind, parts = json.loads(json.dumps(feature_set.description()))
+    again = make_feature_set(kind, parts, {name: A.copy() for name, A in feature_set.arrays().items()})
+    assert (again.n_trees, again.n_leaves) == (4, 40)
+    versions = Versions(None, rows_of(70, seed=6)[0].astype(np.float64))
+    assert_array_equal(again.score(versions, np.float32([0.3])), feature_set.score(versions, np.float32([0.3])))
