@@ -3,7 +3,7 @@
 import numpy as np
 
 from preprocess import take
-from tenfold.plan import MOST_CURVES, POSITIVES_PER_STEP, RANKED_ROWS, STEPS
+from tenfold.plan import MOST_CURVES, MOST_STEPS, POSITIVES_PER_STEP, RANKED_ROWS, STEPS
 
 RANK_KNOTS = 201  # quantiles by which ranks are found
 
@@ -60,7 +60,7 @@ class Columns:
 
     def _fit_steps(self, ascending, n_pos):
         """Quantiles of each sorted column, and how high a step is where a row passes one of them."""
-        n_steps = max(min(STEPS, n_pos // POSITIVES_PER_STEP, MOST_CURVES // max(len(ascending), 1)), 1)
+        n_steps = max(min(STEPS, n_pos // POSITIVES_PER_STEP, MOST_STEPS // max(len(ascending), 1)), 1)
         at = np.arange(1, n_steps + 1) * (ascending.shape[1] - 1) // (n_steps + 1)
         cuts = [np.setdiff1d(column[at], column[-1]) for column in ascending]
         self.cuts_ = np.concatenate([self.low_[:0], *cuts])

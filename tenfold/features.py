@@ -319,7 +319,7 @@ def wide_feature_sets():
     return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
-def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES):
+def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None):
     """The columns and curves over them, similarities to landmarks that fall off as a bell, with a peak, or as both, and
     what trees say.
 
@@ -337,7 +337,7 @@ def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES):
         sets["smooth"] = LandmarkFeatures((*bell, 1))
         sets["rough"] = LandmarkFeatures((*peak, 1))
     if n_trees:
-        sets["trees"] = TreeFeatures(n_trees, n_leaves)
+        sets["trees"] = TreeFeatures(n_trees, n_leaves, n_tree_columns)
     return FeatureSets(columns, sets, n_landmarks)
 
 

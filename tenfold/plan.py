@@ -12,14 +12,16 @@ from sklearn.utils.random import sample_without_replacement
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
 STEPS = 16  # at most, for each column
+MOST_STEPS = 1_000  # of all columns
 POSITIVES_PER_STEP = 10  # at least, lest single positives be told apart
 RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
-MOST_CURVES = 1_000  # columns of more than two values that may have ranks or steps
+MOST_CURVES = 500  # columns of more than two values that may have ranks or steps: with more, there is no time for both
 TREES = 20  # for each inner fold, with a budget of 1
 FEWEST_TREES = 6
 LEAVES = 40  # of a tree, at most; fewer would find less
 TREE_CELLS = 1e6  # to grow trees on
-FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little
+FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little; better they look at fewer columns
+TREE_COLUMNS = 50  # then: those in which the classes differ most
 SIMILAR = 0.45  # share of the landmarks and visits where there are trees, which then say more
 LEAST_SCALE = 0.002
 TARGET = 0.65  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
@@ -57,6 +59,7 @@ class Plan:
     trees: int  # boosted trees for each inner fold
     leaves: int  # of a tree, at most
     tree_rows: int  # of the training rows, those to grow them on
+    tree_columns: int  # the same of the columns
     wide: bool  # whether there are too many cells for anything but the scaled columns
 
 
@@ -100,10 +103,9 @@ def _scaled_plan(shape, scale, wide):
     if wide:
         rows = min(n, 2.4e7 * scale / d, 30_000 * root)
     rows = int(max(rows, min(n, 200)))
-    tree_rows = int(min(rows, TREE_CELLS * root / d))
-    trees = 0
-    if many and not (small or wide or shape.sparse) and tree_rows >= min(rows, FEWEST_TREE_ROWS * root):
-        trees = max(int(TREES * min(root, 4)), FEWEST_TREES)
+    tree_columns = d if TREE_CELLS * root / d >= min(rows, FEWEST_TREE_ROWS * root) else TREE_COLUMNS
+    tree_rows = int(min(rows, TREE_CELLS * root / tree_columns))
+    trees = max(int(TREES * min(root, 4)), FEWEST_TREES) if many and not (small or wide or shape.sparse) else 0
     similar = SIMILAR * min(root, scale) if trees else root
     sample = int(min(rows, 6_000 * similar))
     landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * similar))
@@ -124,6 +126,7 @@ def _scaled_plan(shape, scale, wide):
         trees=trees,
         leaves=int(LEAVES * max(root, 1)),
         tree_rows=tree_rows,
+        tree_columns=tree_columns,
         wide=wide,
     )
 
@@ -134,9 +137,9 @@ def quantities(shape, plan):
     cells, rows, m = shape.cells_per_row, plan.rows, plan.landmarks
     columns = 0 if plan.wide or shape.sparse else d
     ranked = many if columns and many <= plan.most_ranked else 0
-    steps = (
-        min(STEPS, shape.n_pos // POSITIVES_PER_STEP, MOST_CURVES // many) if columns and 0 < many <= MOST_CURVES else 0
-    )
+    steps = 0
+    if columns and 0 < many <= MOST_CURVES:
+        steps = min(STEPS, shape.n_pos // POSITIVES_PER_STEP, MOST_STEPS // many)
     curves = ranked + many * steps
     linear = cells + curves
     in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
@@ -166,8 +169,9 @@ def quantities(shape, plan):
         "similarities": distances * kernels,
         "solved": plan.sample * m**2 * kernels,
         "trees": trees * plan.leaves / LEAVES,
-        "columns of trees": trees * plan.leaves / LEAVES * d,
-        "cells of trees": trees * seen * d,
+        "cells to choose columns by": seen * d * plan.folds * (plan.trees > 0 and plan.tree_columns < d),
+        "columns of trees": trees * plan.leaves / LEAVES * plan.tree_columns,
+        "cells of trees": trees * seen * plan.tree_columns,
         "rows through trees": (plan.tree_rows + n_test * plan.folds) * plan.trees,
     }
 
@@ -191,6 +195,7 @@ PRICES = {
     "similarities": 9.81e-10,
     "solved": 1.62e-11,
     "trees": 0.00239,
+    "cells to choose columns by": 1e-08,
     "columns of trees": 1.79e-05,
     "cells of trees": 1.06e-08,
     "rows through trees": 9.18e-08,

@@ -181,7 +181,7 @@ def _make_feature_sets(plan, Z, y):
     if plan.wide:
         return wide_feature_sets()
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
-    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.trees, plan.leaves)
+    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.trees, plan.leaves, plan.tree_columns)
 
 
 class PublishedRanker(_Ranker):

@@ -6,9 +6,13 @@ They are grown by scikit-learn; how much they count is learned like everything e
 Reference: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
 """
 
+import warnings
+
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import SelectKBest, f_classif
 
+from preprocess import take
 from tenfold.plan import LEAVES
 
 BINS = 63  # in which the values of a column are put
@@ -25,15 +29,16 @@ class TreeFeatures:
 
     kind = "trees"
 
-    def __init__(self, n_trees, n_leaves=LEAVES):
+    def __init__(self, n_trees, n_leaves=LEAVES, n_columns=None):
         self.n_trees = n_trees
         self.n_leaves = n_leaves
+        self.n_columns = n_columns  # None: all
 
     def fit_transform(self, versions, y, fold):
         Z, scores, groups = versions["scaled"], np.empty(len(y)), []
         for k in np.unique(fold):
             seen = fold != k if k >= 0 else fold == k
-            groups.append(grow(self._booster(), Z[seen], y[seen]))
+            groups.append(grow(self._booster(), Z[seen], y[seen], self.n_columns))
             scores[fold == k] = groups[-1].score(Z[fold == k])
         self.trees_ = Trees.joined(groups)
         self.scale_ = np.float32(1 / max(scores.std(), 1e-6))
@@ -50,7 +55,7 @@ class TreeFeatures:
         )
 
     def description(self):
-        return self.kind, [self.n_trees, self.n_leaves]
+        return self.kind, [self.n_trees, self.n_leaves, self.n_columns]
 
     def arrays(self):
         """All that was learned and is needed to score, as arrays by name."""
@@ -64,15 +69,25 @@ class TreeFeatures:
         return self.trees_.score(versions["scaled"]) * coefficients[0]
 
 
-def grow(booster, Z, y):
-    """The trees that this `HistGradientBoostingClassifier` grows on the rows of Z, as `Trees`."""
-    trees = [predictor.nodes for (predictor,) in booster.fit(Z, y)._predictors]
+def grow(booster, Z, y, n_columns=None):
+    """The trees that this `HistGradientBoostingClassifier` grows on so many columns of the rows of Z, as `Trees`."""
+    columns = choose_columns(Z, y, n_columns or Z.shape[1])
+    trees = [predictor.nodes for (predictor,) in booster.fit(take(Z, columns), y)._predictors]
     root = np.cumsum([0, *map(len, trees)])
     first, nodes = np.repeat(root[:-1], np.diff(root)), np.concatenate(trees)
     is_leaf, itself = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
     left, right = (np.where(is_leaf, itself, first + nodes[side]) for side in ("left", "right"))
-    column = np.where(is_leaf, 0, nodes["feature_idx"])
+    column = np.where(is_leaf, 0, columns[nodes["feature_idx"]])
     return Trees(root[:-1], column, nodes["num_threshold"], left, right, nodes["value"])
+
+
+def choose_columns(Z, y, n_columns):
+    """The numbers of at most so many columns, in order: those whose means differ most between the classes."""
+    if Z.shape[1] <= n_columns:
+        return np.arange(Z.shape[1])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # some columns may be constant in these rows
+        return SelectKBest(f_classif, k=n_columns).fit(Z, y).get_support(indices=True)
 
 
 class Trees:

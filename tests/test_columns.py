@@ -7,7 +7,7 @@ from scipy.stats import rankdata
 from sklearn.preprocessing import StandardScaler
 
 from tenfold.columns import POSITIVES_PER_STEP, RANK_KNOTS, RANKED_ROWS, STEPS, Columns
-from tenfold.plan import MOST_CURVES
+from tenfold.plan import MOST_CURVES, MOST_STEPS
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -157,7 +157,7 @@ def test_all_steps_together_weigh_about_as_much_as_a_column(rng):
         assert 0.6 < steps.var(axis=0).sum() < 1.05
 
 
-@pytest.mark.parametrize("d", [MOST_CURVES // STEPS + 1, MOST_CURVES // 2 + 1, MOST_CURVES, MOST_CURVES + 1])
+@pytest.mark.parametrize("d", [MOST_STEPS // STEPS + 1, MOST_STEPS // 3 + 1, MOST_CURVES, MOST_CURVES + 1])
 @pytest.mark.parametrize("most_ranked", [10, MOST_CURVES, np.inf])
 def test_the_more_columns_the_fewer_steps_and_beyond_a_bound_no_curves(rng, d, most_ranked):
     Z = rng.rand(50, d).astype(np.float32)
@@ -165,9 +165,10 @@ def test_the_more_columns_the_fewer_steps_and_beyond_a_bound_no_curves(rng, d, m
     curves = columns.curves(Z)
     n_ranks = d if d <= min(most_ranked, MOST_CURVES) else 0
     assert columns.ranked_ == (n_ranks > 0)
-    assert curves.shape == (50, n_ranks + (MOST_CURVES // d) * d) and curves.shape[1] <= 2 * MOST_CURVES
-    if d <= MOST_CURVES:
-        assert_allclose(curves[:, n_ranks:], naive_steps(Z, Z, MOST_CURVES // d), rtol=1e-6)
+    n_steps = MOST_STEPS // d if d <= MOST_CURVES else 0
+    assert curves.shape == (50, n_ranks + n_steps * d) and n_steps * d <= MOST_STEPS
+    if n_steps:
+        assert_allclose(curves[:, n_ranks:], naive_steps(Z, Z, n_steps), rtol=1e-6)
 
 
 # --- kept in a file --------------------------------------------------------------------------------------------------

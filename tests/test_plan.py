@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from tenfold import lanes, plan, trees
+from tenfold import lanes, plan
 from tenfold.columns import Columns
 from tenfold.features import LinearFeatures, Versions
 from tenfold.plan import PRICES, Shape, costs, make_plan, quantities, thin
@@ -68,10 +69,10 @@ def check_plan(made, shape, budget=1.0):
     assert 0 <= made.landmarks <= made.sample <= made.rows
     assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
     counts = (made.rows, made.sample, made.landmarks, made.visits, made.block, made.folds, made.most_ranked)
-    assert all(type(n) is int for n in (*counts, made.trees, made.leaves, made.tree_rows))
+    assert all(type(n) is int for n in (*counts, made.trees, made.leaves, made.tree_rows, made.tree_columns))
     assert made.leaves >= plan.LEAVES
     assert all(type(flag) is bool for flag in (made.small, made.wide))
-    assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows
+    assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows and 1 <= made.tree_columns <= shape.n_columns
     assert made.trees == 0 or made.trees >= plan.FEWEST_TREES
     assert made.trees == 0 or not (shape.sparse or made.wide)
     assert made.rows >= min(shape.n_rows, 200)  # however many cells, it is not nothing
@@ -135,7 +136,7 @@ def test_plans_for_extreme_shapes(shape, free):
     [
         ("n_rows", {"n_pos": 100}, ["rows", "sample"], ["small"]),
         ("n_pos", {}, ["rows"], ["folds"]),
-        ("n_columns", {"n_rows": 20_000, "n_pos": 100}, ["wide"], ["landmarks", "folds", "tree_rows"]),
+        ("n_columns", {"n_rows": 20_000, "n_pos": 100}, ["wide"], ["landmarks", "folds"]),
         ("cells_per_row", {"n_pos": 10_000}, [], ["rows"]),
     ],
 )
@@ -163,14 +164,14 @@ def test_trees_are_grown_where_both_classes_have_many_rows_and_similarities_then
         assert make_plan(Shape(3_000, n_pos // 2, 5, 5, 5.0)).trees == 0
 
 
-def test_trees_are_grown_on_so_many_cells_or_not_at_all(free):
-    for d, some in ((10, True), (100, True), (199, True), (201, False), (999, False)):
+def test_trees_are_grown_on_so_many_cells_of_all_columns_or_of_some(free):
+    for d, columns in ((10, 10), (100, 100), (199, 199), (201, plan.TREE_COLUMNS), (999, plan.TREE_COLUMNS)):
         made = make_plan(Shape(6_000, 2_000, d, d, float(d)))
-        assert made.tree_rows == min(made.rows, int(plan.TREE_CELLS / d))
-        assert (made.trees > 0) == some
-    for d, some in ((100, True), (249, True), (251, False)):
+        assert made.trees == plan.TREES and made.tree_columns == columns
+        assert made.tree_rows == min(made.rows, int(plan.TREE_CELLS / columns))
+    for d, columns in ((100, 100), (249, 249), (251, plan.TREE_COLUMNS)):
         made = make_plan(Shape(4_000, 2_000, d, d, float(d)))
-        assert made.rows == 4_000 and (made.trees > 0) == (made.tree_rows == 4_000) == some
+        assert made.tree_rows == made.rows == 4_000 and made.tree_columns == columns
 
 
 def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
@@ -271,33 +272,36 @@ def nothing_of(shape):
 
 def test_what_is_not_done_costs_nothing():
     none = nothing_of(Shape(10**4, 500, 3000, 0, 9.0, True))
-    of_trees = {name for name in PRICES if "trees" in name}
+    of_trees, choice = {name for name in PRICES if "trees" in name}, "cells to choose columns by"
     assert len(of_trees) == 4
-    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", *of_trees} <= none
+    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", choice, *of_trees} <= none
     assert "sparse steps" not in none
     none = nothing_of(Shape(5000, 500, 9, 0, 9.0))
-    assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps"} <= none
+    assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps", choice} <= none
     assert not {"Euclidean distances", "steps", "solved", *of_trees} & none
     assert of_trees <= nothing_of(Shape(5000, 50, 9, 9, 9.0))
 
 
-def test_trees_cost_by_how_many_are_grown_on_how_many_cells(monkeypatch):
+@pytest.mark.parametrize("d, looked_at", [(9, 9), (300, plan.TREE_COLUMNS)])
+def test_trees_cost_by_how_many_are_grown_on_how_many_cells(monkeypatch, d, looked_at):
     """As they are when they are grown: trees, rows times columns to grow them on, rows to score."""
-    n, d, grown, scored = 3_600, 9, [], []
+    n, grown, scored = 3_600, [], []
     rng = np.random.RandomState(0)
     Z, y = rng.rand(n, d).astype(np.float32), rng.permutation(np.where(np.arange(n) < 320, 1, -1))
     shape = Shape(n, 320, d, d, float(d))
-    made = make_plan(shape)
-    score, grow = Trees.score, trees.grow
+    made = replace(make_plan(shape), trees=2, tree_rows=n)
+    score, fit = Trees.score, HistGradientBoostingClassifier.fit
     monkeypatch.setattr(Trees, "score", lambda self, Z: scored.append(len(Z) * len(self.root)) or score(self, Z))
-    monkeypatch.setattr(trees, "grow", lambda booster, Z, y: grown.append(len(Z)) or grow(booster, Z, y))
-    feature_set = TreeFeatures(made.trees)
+    monkeypatch.setattr(HistGradientBoostingClassifier, "fit", lambda *a: grown.append(a[1].shape) or fit(*a))
+    feature_set = TreeFeatures(made.trees, n_columns=made.tree_columns)
     feature_set.fit_transform(Versions(None, Z), y, lanes.inner_folds(y, made.folds, rng))
     feature_set.score(Versions(None, Z[: n // 9]), [1.0])
-    amounts = quantities(shape, made)
+    amounts, rows = quantities(shape, made), sum(rows for rows, _ in grown)
     assert len(grown) == made.folds and len(feature_set.trees_.root) == amounts["trees"] > 0
-    assert amounts["columns of trees"] == amounts["trees"] * d
-    assert amounts["cells of trees"] == pytest.approx(sum(grown) * made.trees * d, rel=1e-6)
+    assert {columns for _, columns in grown} == {looked_at}
+    assert amounts["cells to choose columns by"] == (pytest.approx(rows * d) if looked_at < d else 0)
+    assert amounts["columns of trees"] == amounts["trees"] * looked_at
+    assert amounts["cells of trees"] == pytest.approx(rows * made.trees * looked_at, rel=1e-6)
     assert amounts["rows through trees"] == pytest.approx(sum(scored), rel=1e-6)
 
 

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import ttest_ind
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from tenfold import trees
 from tenfold.features import Versions, make_feature_set
 from tenfold.lanes import inner_folds
-from tenfold.trees import TreeFeatures, Trees, grow
+from tenfold.trees import TreeFeatures, Trees, choose_columns, grow
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -110,6 +111,31 @@ def test_nodes_come_after_those_that_lead_to_them_and_leaves_lead_to_themselves(
     assert (found.left[~is_leaf] > itself[~is_leaf]).all() and (found.right[~is_leaf] > itself[~is_leaf]).all()
     led_to = np.concatenate([found.root, found.left[~is_leaf], found.right[~is_leaf]])
     assert_array_equal(np.sort(led_to), itself)  # each from one place
+
+
+def test_where_there_are_too_many_columns_trees_look_at_those_in_which_the_classes_differ_most():
+    rng = np.random.RandomState(0)
+    Z, y = rng.rand(400, 60).astype(np.float32), np.where(np.arange(400) % 3, -1, 1)
+    Z[:, [3, 31, 58]] += 0.4 * (y[:, None] > 0)
+    Z[:, 7] = 0.5  # constant
+    by_t = np.argsort([-abs(ttest_ind(z[y > 0], z[y < 0]).statistic) if np.ptp(z) else 0 for z in Z.T])
+    for n_columns in (1, 3, 10, 59):
+        assert_array_equal(choose_columns(Z, y, n_columns), np.sort(by_t[:n_columns]))
+    assert_array_equal(choose_columns(Z, y, 60), np.arange(60))
+    some = np.sort(by_t[:10])
+    found, of_some = grow(LEARNERS["boosted"](), Z, y, 10), grow(LEARNERS["boosted"](), Z[:, some], y)
+    assert_array_equal(found.score(Z), of_some.score(Z[:, some]))
+
+
+def test_columns_are_chosen_without_the_rows_that_are_described():
+    """With labels that mean nothing, columns chosen by all rows would flatter them."""
+    rng = np.random.RandomState(0)
+    Z, y = rng.rand(600, 2_000).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
+    fold = inner_folds(y, 3, rng)
+    honest = TreeFeatures(6, 8, 30).fit_transform(Versions(None, Z), y, fold)[:, 0]
+    flattered = TreeFeatures(6, 8).fit_transform(Versions(None, Z[:, choose_columns(Z, y, 30)]), y, fold)[:, 0]
+    assert abs(roc_auc_score(y, honest) - 0.5) < 0.08
+    assert roc_auc_score(y, flattered) > 0.6
 
 
 def test_deep_trees_are_deep():
