@@ -51,7 +51,7 @@ def cross_validate(options, terminal):
     """The main job: load, split, learn, score, and yield the mean AUC over the splits; two files are one split."""
     from preprocess import find_classes, signs
     from tenfold.decisions import find_costs
-    from tenfold.folds import RESERVE, Experiment, count_folds, run_folds
+    from tenfold.folds import RESERVE, Experiment, count_folds, rows_in_time, run_folds
     from tenfold.readers import load
     from tenfold.readers.sample import NAME, sample
 
@@ -61,33 +61,34 @@ def cross_validate(options, terminal):
     y = signs(data.y, classes)
     terminal.notes(data.notes)
     terminal.data(name, data.X, y, classes)
-
+    moments = options.started, options.started + options.budget * (1 - RESERVE)
+    extras = [name for name in EXTRAS if getattr(options, name) not in (None, False)]
     if len(options.files) == 2:
+        estimator = make_estimator(options, ALONE)
         test = load(options.files[1], like=data, **wanted(options, "te", "tr"))
         terminal.notes(test.notes)
         experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), options.files[1])
     else:
-        n_folds, test = count_folds(y, options.folds, name), data
-        experiment = Experiment.cross_validation(data.X, y, n_folds, options.seed)
+        n_folds, test, X = count_folds(y, options.folds, name), data, data.X
+        estimator = make_estimator(options, 1 / max(10, n_folds))
+        if not (extras or options.compare or options.scheduler):  # these take their own time, for all rows
+            X, y = rows_in_time(X, y, estimator, n_folds, options.jobs, *moments, terminal.rows_used)
+        experiment = Experiment.cross_validation(X, y, n_folds, options.seed)
     what = ((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
     costs = None if options.cost is None else find_costs(*what)
-
-    n_splits = len(experiment.splits)
-    estimator = make_estimator(options, ALONE if n_splits == 1 else 1 / max(10, n_splits))
-    where = {"jobs": options.jobs, "scheduler": options.scheduler}
-    keep = {"with_curves": bool(options.plots), "with_models": options.explain}
-    moments = options.started, options.started + options.budget * (1 - RESERVE)
-    folds = run_folds(experiment, estimator, *moments, report=terminal.progress(n_splits), **where, **keep)
+    how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_models": options.explain}
+    how |= {"with_curves": bool(options.plots), "report": terminal.progress(len(experiment.splits))}
+    folds = run_folds(experiment, estimator, *moments, **how)
     terminal.summary(folds, bool(options.plots))
-    if 1 < n_splits < options.folds:
-        terminal.warn(f"warning: {n_splits} folds instead of {options.folds}: one class has only {n_splits} rows")
+    if 1 < len(folds) < options.folds:
+        terminal.warn(f"warning: {len(folds)} folds instead of {options.folds}: one class has only {len(folds)} rows")
     results = []
     if options.compare:
         from tenfold.extras import print_comparison
 
         results = print_comparison(options, terminal, experiment, folds, costs)
     yield sum(fold.auc for fold in folds) / len(folds)
-    if any(getattr(options, name) not in (None, False) for name in EXTRAS):
+    if extras:
         from tenfold.extras import do_extras
 
         like, model = data.without_rows(classes), make_estimator(options, ALONE)

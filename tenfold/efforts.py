@@ -59,8 +59,13 @@ def first_effort(expected, slowness, n_folds, jobs, seconds):
 
     ``expected`` has the seconds of a fold with each effort, on a core that is not slow.
     """
-    rounds = -(-n_folds // jobs)
-    return next((e for e in EFFORTS if rounds * slowness * expected[e] <= SURE * seconds), EFFORTS[-1])
+    fitting = (e for e in EFFORTS if can_be_done(expected[e], slowness, n_folds, jobs, seconds))
+    return next(fitting, EFFORTS[-1])
+
+
+def can_be_done(expected, slowness, n_folds, jobs, seconds):
+    """Whether so many folds, of so many expected seconds each, can be expected to end in so many seconds."""
+    return -(-n_folds // jobs) * slowness * expected <= SURE * seconds
 
 
 def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):

@@ -11,10 +11,12 @@ from sklearn.metrics import auc, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
-from tenfold.efforts import EFFORTS, first_effort, less_effort, measure_slowness, with_effort
+from tenfold.efforts import EFFORTS, can_be_done, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
+from tenfold.plan import draw_rows
 
 RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
+FEWEST_ROWS = 200_000  # that are always used
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
@@ -66,6 +68,28 @@ def count_folds(y, asked, name):
     if rarer < 2:
         raise InputError(f"{name}: one class has a single row, expected at least 2 to cross-validate")
     return min(asked, rarer)
+
+
+def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda used, n_rows: None):
+    """All rows and their signs, or as many of them, drawn at random, as there is time to cross-validate on.
+
+    Then they are a half, a quarter, an eighth or so on of all; rows of the commoner class are the first to be left out.
+    ``report`` is told how many there are, and of how many.
+    """
+    if not hasattr(estimator, "expected_seconds") or len(y) <= FEWEST_ROWS:
+        return X, y
+    least, every = with_effort(estimator, EFFORTS[-1]), np.arange(len(y))
+    slowness, share = measure_slowness(started, jobs), 1
+    while len(y) > FEWEST_ROWS * share:
+        seconds = least.expected_seconds(X, y[::share], every[::share])
+        if can_be_done(seconds, slowness, n_folds, jobs, end - time.monotonic()):
+            break
+        share *= 2
+    if share == 1:
+        return X, y
+    rows = np.sort(draw_rows(y, len(y) // share, np.random.RandomState(0)))
+    report(len(rows), len(y))
+    return X[rows], y[rows]
 
 
 @dataclass

@@ -136,6 +136,10 @@ class Terminal:
         self.say(text)
         self.quiet = quiet
 
+    def rows_used(self, used, n_rows):
+        """There is no time for more rows."""
+        self.warn(f"no time for all rows: {used} of {n_rows}, drawn at random, are used; a larger --budget uses more")
+
     def outcomes(self, outcomes):
         """A table of what each rule to decide by has led to."""
         for cells in [OUTCOME_HEAD, *(outcome_cells(*item) for item in outcomes.items())]:

@@ -6,11 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import call, make_rows
+from numpy.testing import assert_array_equal
 from scipy.io import savemat
+from sklearn.base import BaseEstimator
 
 from tenfold import AUCRanker, efforts
+from tenfold import folds as folds_module
 from tenfold.efforts import EFFORTS, Change, first_effort, less_effort, measure_slowness, with_effort
-from tenfold.folds import Fold
+from tenfold.folds import Fold, rows_in_time
 from tenfold.ranker import PublishedRanker
 
 SHARES = {e: e for e in EFFORTS}  # a fold takes as much less as it is given
@@ -144,3 +147,58 @@ def test_a_run_on_a_slow_machine_gives_the_number_of_a_smaller_effort_and_says_s
         assert (code, out) == (0, f"AUC Score: {np.mean(expected):.4f}\n")
         assert "this machine is slow or busy: learned with half of the usual effort\n" in err
     assert err.count("\n") == 1
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+class Priced(BaseEstimator):
+    """An estimator that is expected to take a microsecond a row, whatever its budget."""
+
+    def __init__(self, budget=1.0):
+        self.budget = budget
+
+    def expected_seconds(self, X, y, rows):
+        assert len(y) == len(rows) and set(y) == {1, -1}
+        return 1e-6 * len(rows)
+
+
+@pytest.fixture
+def many_rows(monkeypatch):
+    monkeypatch.setattr(folds_module, "FEWEST_ROWS", 1_000)
+    monkeypatch.setattr(folds_module, "measure_slowness", lambda started, jobs: 1)
+    rng = np.random.RandomState(0)
+    return np.arange(32_000)[:, None], np.where(rng.rand(32_000) < 0.01, 1, -1)
+
+
+@pytest.mark.parametrize("seconds, share", [(1, 1), (0.3, 2), (0.16, 4), (0.02, 32), (-1, 32)])
+def test_of_too_many_rows_as_many_are_used_as_there_is_time_for(many_rows, seconds, share):
+    (X, y), now, told = many_rows, time.monotonic(), []
+    settings = Priced(), 10, 1, now, now + seconds, lambda *numbers: told.append(numbers)
+    X_used, y_used = rows_in_time(X, y, *settings)
+    numbers = X_used[:, 0]
+    assert len(numbers) == len(y) // share and (np.diff(numbers) > 0).all()
+    assert_array_equal(y_used, y[numbers])
+    assert told == ([(len(numbers), len(y))] if share > 1 else [])
+    assert np.count_nonzero(y_used > 0) == min(np.count_nonzero(y > 0), len(numbers) // 3)
+    assert_array_equal(rows_in_time(X, y, *settings)[0], X_used)  # the same on every machine
+    if 1 < share < 32:
+        assert abs(np.mean(numbers) / len(y) - 0.5) < 0.02  # drawn from all over
+
+
+def test_few_rows_are_all_used_and_so_are_those_of_the_published_algorithm(many_rows):
+    X, y = many_rows
+    assert len(rows_in_time(X[:1_000], y[:1_000], Priced(), 10, 1, 0, -1)[1]) == 1_000
+    assert rows_in_time(X, y, PublishedRanker(), 10, 1, 0, -1)[0] is X
+
+
+def test_a_run_that_uses_some_rows_says_so_unless_all_are_asked_for(monkeypatch, tmp_path):
+    X, y = make_rows(600, 3, 100)
+    savemat(tmp_path / "a.mat", {"x_tr": X, "y_tr": y})
+    monkeypatch.setattr(folds_module, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(folds_module, "can_be_done", lambda *_: False)
+    monkeypatch.setattr(efforts, "can_be_done", lambda *_: True)
+    code, _, err = call(tmp_path / "a.mat", "-q", "--folds", 2, "--jobs", 1)
+    assert code == 0 and err.startswith("no time for all rows: 75 of 600, drawn at random, are used; a larger --budget")
+    for option in (["--scores", tmp_path / "s.csv"], ["--explain"], ["--cost"]):
+        assert "no time for all rows" not in call(tmp_path / "a.mat", "--folds", 2, "--jobs", 1, *option)[2]
