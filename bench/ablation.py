@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from common import mean_auc
+from common import fold_aucs
 
 import tenfold.lanes
 import tenfold.ranker
@@ -78,7 +78,7 @@ def auc_of(job):
     with ExitStack() as stack:
         for change in changes:
             stack.enter_context(change())
-        return mean_auc(path, ranker, n_folds, seed)
+        return fold_aucs(path, ranker, n_folds, seed).mean()
 
 
 def main():
