@@ -4,7 +4,7 @@
     python bench/dial.py FILES --budgets 10 60 --folds 3
     python bench/dial.py FILES --budgets 10 80
 
-Each line has the mean AUC over the command's folds of a file, planned for each budget and not cut by the clock. The gain
+Each line has the mean AUC over the folds of a file, planned for each budget and not cut by the clock. The gain
 is that over the first budget, with its standard error over all folds of all files. A model of two files, or of --save,
 is planned for 0.8 of the budget, a fold for 0.1: the last example is what that gives.
 """
