@@ -4,12 +4,13 @@
     python bench/budget.py 40x10 wide     only shapes whose names hold one of these words
 
 Every run must print one line and end within ten seconds, imports and loading included; where reading alone by the
-library (scipy.io.loadmat or pandas.read_csv) takes over five, within twice the reading. "memory" is the greatest of any
-one process on all cores, beside the size of the array. For the shapes named "linear", ridge regression on 90 % of all
-rows is the mark.
+library (scipy.io.loadmat or pandas.read_csv), on the same cores, takes over five, within twice the reading. "read" is
+that on all cores and on the busy one, "memory" the greatest of any one process on all cores, beside the size of the
+array. For the shapes named "linear", ridge regression on 90 % of all rows is the mark.
 """
 
 import argparse
+import contextlib
 import os
 import re
 import subprocess
@@ -115,9 +116,33 @@ def ridge(X, y):
     return max(roc_auc_score(y[test], model.predict(X[test])) for model in models)
 
 
-def run(path, limit, cores=None):
-    """Seconds of one run, what it says, and what is wrong with it if anything is."""
-    pin = (lambda: os.sched_setaffinity(0, cores)) if cores else None
+def pinned(cores):
+    """What a process has to do before it starts, to run on these cores only."""
+    return (lambda: os.sched_setaffinity(0, cores)) if cores else None
+
+
+def seconds_to_read(path, cores):
+    command = [sys.executable, "-c", READ, path]
+    return float(subprocess.run(command, capture_output=True, text=True, preexec_fn=pinned(cores)).stdout)
+
+
+@contextlib.contextmanager
+def busy(cores):
+    """These cores have something else to do, too."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pinned(cores))
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def run(path, read, cores=None):
+    """Seconds of one run, what it says, what is wrong with it if anything is, and its memory.
+
+    ``read`` are the seconds that the library takes to read the file, in the same circumstances.
+    """
+    limit, pin = max(LIMIT, 2 * read if read > 5 else 0), pinned(cores)
     start = time.perf_counter()
     command = [sys.executable, "-c", RUN, sys.executable, EXP, path]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
@@ -125,9 +150,10 @@ def run(path, limit, cores=None):
     score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not score:
         return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", ""
+    fewer = re.search(r"all rows: (\d+) of \d+", done.stderr)
     less = re.search(r"learned with (.*) of the usual effort", done.stderr)
-    cut = re.search(r"early, at (\d+%)", done.stderr)
-    said = " ".join([score[1], *([less[1]] if less else []), *([cut[1]] if cut else [])])
+    cut = re.search(r"stopped at (\d+%)", done.stderr)
+    said = " ".join([score[1], *(match[1] for match in (less, cut) if match), *([f"{fewer[1]} rows"] if fewer else [])])
     memory = done.stderr.rsplit("\n", 1)[-1]
     return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else "", memory
 
@@ -138,7 +164,7 @@ def main():
     chosen = parser.parse_args().shapes
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     wrong = 0
-    print(f"{'shape':26s} {'read':>6s} {'all cores':>22s} {'one core':>22s} {'one busy core':>22s}   memory, array")
+    print(f"{'shape':26s} {'read':>11s} {'all cores':>22s} {'one core':>22s} {'one busy core':>22s}   memory, array")
     with tempfile.TemporaryDirectory() as folder:
         for name, make in SHAPES.items():
             if chosen and not any(word in name for word in chosen):
@@ -148,21 +174,17 @@ def main():
             size = (X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes) / 1e6
             mark = f"  ridge {ridge(X, y):.4f}" if "linear" in name and len(y) >= 2_000 else ""
             del X, y
-            read = float(subprocess.run([sys.executable, "-c", READ, path], capture_output=True, text=True).stdout)
-            limit = max(LIMIT, 2 * read if read > 5 else 0)
-            results = [run(path, limit)]
+            reads = [seconds_to_read(path, None)]
+            results = [run(path, reads[0])]
             if cores:
-                results.append(run(path, limit, cores[:1]))
-                pin = lambda: os.sched_setaffinity(0, cores[:1])  # noqa: E731
-                busy = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin)
-                try:
-                    results.append(run(path, limit, cores[:1]))
-                finally:
-                    busy.kill()
-                    busy.wait()
+                results.append(run(path, reads[0], cores[:1]))
+                with busy(cores[:1]):
+                    reads.append(seconds_to_read(path, cores[:1]))
+                    results.append(run(path, reads[1], cores[:1]))
             path.unlink()
             shown = "".join(f" {s:6.1f} s {said:>13s}" for s, said, *_ in results)
-            print(f"{name:26s} {read:5.1f} s{shown}   {results[0][3]}, {size:.0f} MB{mark}", flush=True)
+            read = ", ".join(f"{seconds:.1f}" for seconds in reads)
+            print(f"{name:26s} {read:>9s} s{shown}   {results[0][3]}, {size:.0f} MB{mark}", flush=True)
             for _, _, problem, _ in results:
                 if problem:
                     wrong += 1
