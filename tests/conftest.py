@@ -56,6 +56,17 @@ def quick_plans():
 
 
 @pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are made, marked and written, but all of them are one black dot, for tests of what is around them."""
+    from matplotlib.figure import Figure
+    from matplotlib.image import imsave
+
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, path, dpi, metadata: imsave(path, np.zeros((1, 1)), metadata=metadata)
+    )
+
+
+@pytest.fixture
 def scored(monkeypatch):
     """The labels and scores of each ROC curve by which folds are measured."""
     calls, roc_curve = [], folds.roc_curve
