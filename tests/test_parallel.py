@@ -129,8 +129,11 @@ def aucs(err):
 CLUSTER = """
 import sys
 from distributed import LocalCluster
+from distributed.utils import get_mp_context
 
 if __name__ == "__main__":
+    if sys.argv[1] == "forkserver":
+        get_mp_context().set_forkserver_preload(["distributed", "pandas", "sklearn.calibration", "sklearn.ensemble"])
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
         first, last = cluster.workers.values()
         first.auto_restart = False  # which is killed after the last one, with which the tests end
@@ -145,8 +148,11 @@ def cluster(tmp_path_factory):
     pytest.importorskip("distributed", reason="needs Dask: python -m pip install distributed")
     program = tmp_path_factory.mktemp("cluster") / "cluster.py"
     program.write_text(CLUSTER)
+    start = "spawn" if os.name == "nt" else "forkserver"  # which imports for all workers
+    settings = {"MULTIPROCESSING_METHOD": start, "PROFILE__ENABLED": "False"}
+    env = {**os.environ, **{f"DASK_DISTRIBUTED__WORKER__{name}": value for name, value in settings.items()}}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, program], text=True, **pipes) as process:
+    with subprocess.Popen([sys.executable, program, start], text=True, env=env, **pipes) as process:
         address, *pids = process.stdout.readline().split()
         yield address, [int(pid) for pid in pids]
         process.stdin.close()
