@@ -43,6 +43,7 @@ SECONDS = 10
 MEGABYTES = 2000
 LONG = 400  # rows of a stream
 QUICK = ("-q", "--folds", "2", "--jobs", "1", "--passes", "1")
+PLAIN = ("--folds", "2", "--jobs", "1", "--budget", "1")  # of the recipe
 NASTY = (0, 1, 2, 5, 7, 8, 14, 15, 20, 255, 0xFFFF, 0x10001, 0x50001, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
 WORDS = rb', | |"|""|:|-1:|0:1|1:nan|2147483647:1|1e999|nan|-|#|1_0|99999999999999999999|a'.split(b"|")
 WORDS += b"\n", b"\n\n", b"\r", b"\0", b"\xff", b"\xc3\xa9"
@@ -160,7 +161,7 @@ def saved_model(features):
     with tempfile.TemporaryDirectory() as folder:
         data, model = Path(folder, "good.mat"), Path(folder, "model.npz")
         data.write_bytes(b"".join(mat5(np.random.default_rng(0))))
-        argv = [sys.executable, ROOT / "exp.py", data, "--features", features, "--save", model, "-q", "--folds", "2"]
+        argv = [sys.executable, ROOT / "exp.py", data, "--features", features, "--save", model, "-q", *PLAIN]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
         with zipfile.ZipFile(model) as file:
             return {name: file.read(name) for name in file.namelist()}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
+from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -37,13 +38,32 @@ def make_rows(n=60, d=4, n_pos=15, seed=0):
     return rng.randn(n, d) + (y[:, None] > 0), y
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """The rows here are too few for more."""
+    with threadpool_limits(1):
+        yield
+
+
 @pytest.fixture(scope="module")
 def quick_plans():
-    """Folds learn less than they should, for tests of all that is around them."""
+    """Folds learn less than they should, and do not measure the machine, for tests of all that is around them."""
     make_plan = ranker.make_plan
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), visits=1_500))
+        patch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), visits=300))
+        patch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)
         yield
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Figures are made, marked and written, but all of them are one black dot, for tests of what is around them."""
+    from matplotlib.figure import Figure
+    from matplotlib.image import imsave
+
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, path, dpi, metadata: imsave(path, np.zeros((1, 1)), metadata=metadata)
+    )
 
 
 @pytest.fixture

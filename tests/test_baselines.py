@@ -15,7 +15,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from threadpoolctl import threadpool_limits
 
 from tenfold.baselines import learners
 from tenfold.baselines.adacost import AdaCost, boost, least_Z
@@ -50,13 +49,6 @@ COST_SENSITIVE = [
 ]
 DENSE_ONLY = {"Gaussians with shared covariance", "gradient boosting"}
 OWN = [MiniBatchLinear(), MiniBatchLinear("hinge"), Resampled(), ExpectedCostLogistic(), AdaCost(), RejectionSampled()]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """The problems here are too small for more."""
-    with threadpool_limits(1):
-        yield
 
 
 def shifted(n, negatives_per_positive, seed, d=5, shift=0.5):

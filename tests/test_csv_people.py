@@ -14,7 +14,7 @@ from preprocess import InputError
 from tenfold import load_model
 from tenfold.readers import csv_table, load, stream
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
 
 X = [[1.5, -2.25], [3, 4], [0.5, 1234.5]]
 Y = [0, 1, 1]

@@ -188,7 +188,7 @@ def test_costs_are_those_of_the_file_or_the_pair_or_the_rarity():
 # --- as the command is met -------------------------------------------------------------------------------------------
 
 
-def test_the_rows_of_each_fold_are_decided_on_by_the_other_folds(train, rows, tmp_path):
+def test_the_rows_of_each_fold_are_decided_on_by_the_other_folds(train, rows, tmp_path, undrawn):
     """Against probabilities and thresholds worked out here from the scores that the command writes."""
     y = rows[1]
     code, out, err = call(

@@ -109,7 +109,7 @@ def test_a_model_that_is_read_and_a_file_that_may_not_be_written_stay(train, mod
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("argv", [["--folds", 3], ["--folds", 2, "--passes", 2], ["test"]])
+@pytest.mark.parametrize("argv", [["--folds", 2, "--passes", 2], ["test"]])
 def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
     argv = [train if arg == "test" else arg for arg in [train, *argv]]
     directory = tmp_path / "new" / "figures"
@@ -119,7 +119,7 @@ def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
     assert sorted(path.name for path in directory.iterdir()) == FIGURES
 
 
-def test_figures_of_the_folds_of_many_processes(train, tmp_path):
+def test_figures_of_the_folds_of_many_processes(train, tmp_path, undrawn):
     assert score(train, "--folds", 4, "--jobs", 2, "--plots", tmp_path / "figures") == score(train, "--folds", 4)
 
 
@@ -130,12 +130,12 @@ def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypa
     assert not (train.parent / "new").exists()
 
 
-def test_figures_of_others_are_not_overwritten(train, tmp_path):
-    from matplotlib.figure import Figure
+def test_figures_of_others_are_not_overwritten(train, tmp_path, undrawn):
+    from matplotlib.image import imsave
 
     directory = tmp_path / "figures"
     directory.mkdir()
-    Figure().savefig(directory / "roc.png")
+    imsave(directory / "roc.png", np.zeros((1, 1)))
     mine = (directory / "roc.png").read_bytes()
     refused("roc.png exists and was not written by this program", train, *FEW, "--plots", directory)
     assert (directory / "roc.png").read_bytes() == mine
@@ -154,7 +154,7 @@ def test_columns_that_matter_are_drawn(train, tmp_path):
 @pytest.mark.parametrize(
     "argv, cost", [(["--folds", 2, "--passes", 2], ["--cost"]), (["test"], ["--cost"]), (["test"], ["--cost", "7,2"])]
 )
-def test_decisions_are_drawn_too(train, save, tmp_path, argv, cost):
+def test_decisions_are_drawn_too(train, save, tmp_path, undrawn, argv, cost):
     X, y = make_rows(42, 4, 6, seed=1)
     test = save("test.mat", "x_te", "y_te", x=X, y=y)
     argv = [train, *(test if arg == "test" else arg for arg in argv)]

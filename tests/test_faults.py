@@ -86,7 +86,7 @@ def test_files_are_answered_before_they_are_damaged(worker, name):
 
 
 def test_damaged_files_are_answered_or_refused_in_one_line(tmp_path):
-    verdicts = [verdict for _, _, verdict in faults.examine(faults.usable_kinds(), 160, 5, 2, tmp_path)]
+    verdicts = [verdict for _, _, verdict in faults.examine(faults.usable_kinds(), 160, 5, 1, tmp_path)]
     assert [verdict.message for verdict in verdicts if verdict.word == "wrong"] == []
     assert {verdict.word for verdict in verdicts} == {"answered", "refused"}
 

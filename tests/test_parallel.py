@@ -1,18 +1,20 @@
 """Work in other processes, on a Dask cluster, of whose two workers one is killed, or where joblib is told to run."""
 
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from threading import Timer
 from zipfile import ZipFile
 
 import joblib
 import numpy as np
 import pytest
-from conftest import ROOT, call, command, linux, make_rows, refused
-from threadpoolctl import threadpool_info
+from conftest import ROOT, call, linux, make_rows, refused
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tenfold import parallel
 from tenfold.parallel import in_processes, joblib_runs_elsewhere, through_joblib
@@ -51,7 +53,8 @@ def test_each_piece_of_work_is_done_once_and_has_its_number(jobs, seconds):
 
 def test_one_job_needs_no_process_and_more_have_one_thread_each():
     assert {pid for _, (pid, _) in in_processes(1, range(3), where)} == {os.getpid()}
-    found = [result for _, result in in_processes(2, range(4), where)]
+    with threadpool_limits(2):
+        found = [result for _, result in in_processes(2, range(4), where)]
     assert os.getpid() not in {pid for pid, _ in found} and len({pid for pid, _ in found}) <= 2
     assert {n for _, threads in found for n in threads} == {1}
 
@@ -75,8 +78,9 @@ def test_a_failure_is_passed_on_and_ends_the_others():
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_workers_leave_ctrl_c_to_the_first_process():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     assert all(ignored for _, ignored in in_processes(2, range(2), sigint))
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 # --- joblib ----------------------------------------------------------------------------------------------------------
@@ -109,7 +113,13 @@ def test_the_program_that_is_sent_away_is_whole(tmp_path):
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
-FOLDS = ("--folds", 4, "--budget", 100)  # so much that the clock stops nothing, however busy the machine is
+FOLDS = ("--folds", 4, "--budget", 1)
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """The clock stops nothing, however busy the machine is."""
+    monkeypatch.setattr("tenfold.folds.RESERVE", -999.0)
 
 
 def aucs(err):
@@ -119,10 +129,15 @@ def aucs(err):
 CLUSTER = """
 import sys
 from distributed import LocalCluster
+from distributed.utils import get_mp_context
 
 if __name__ == "__main__":
+    if sys.argv[1] == "forkserver":
+        get_mp_context().set_forkserver_preload(["distributed", "pandas", "sklearn.calibration", "sklearn.ensemble"])
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
-        print(cluster.scheduler_address, *(worker.pid for worker in cluster.workers.values()), flush=True)
+        first, last = cluster.workers.values()
+        first.auto_restart = False  # which is killed after the last one, with which the tests end
+        print(cluster.scheduler_address, first.pid, last.pid, flush=True)
         sys.stdin.read()
 """
 
@@ -133,14 +148,17 @@ def cluster(tmp_path_factory):
     pytest.importorskip("distributed", reason="needs Dask: python -m pip install distributed")
     program = tmp_path_factory.mktemp("cluster") / "cluster.py"
     program.write_text(CLUSTER)
+    start = "spawn" if os.name == "nt" else "forkserver"  # which imports for all workers
+    settings = {"MULTIPROCESSING_METHOD": start, "PROFILE__ENABLED": "False"}
+    env = {**os.environ, **{f"DASK_DISTRIBUTED__WORKER__{name}": value for name, value in settings.items()}}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, program], text=True, **pipes) as process:
+    with subprocess.Popen([sys.executable, program, start], text=True, env=env, **pipes) as process:
         address, *pids = process.stdout.readline().split()
         yield address, [int(pid) for pid in pids]
         process.stdin.close()
 
 
-def test_a_cluster_gives_the_same_digits(cluster, train):
+def test_a_cluster_gives_the_same_digits(cluster, train, endless):
     here, there = (call(train, *FOLDS, *argv) for argv in ((), ("--scheduler", cluster[0])))
     assert here[:2] == there[:2] and here[0] == 0
     assert "all planned work was done" in here[2] and "all planned work was done" in there[2]
@@ -152,25 +170,38 @@ def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
     assert refused("no feature varies", path, "--scheduler", cluster[0], "-q").count("\n") == 1
 
 
+class Killer(io.StringIO):
+    """Standard error that kills a process so many seconds after some words are written to it."""
+
+    def __init__(self, pid, words, seconds):
+        super().__init__()
+        self.pid, self.words, self.seconds, self.timer = pid, words, seconds, None
+
+    def write(self, text):
+        if self.timer is None and self.words in text:
+            self.timer = Timer(self.seconds, os.kill, (self.pid, signal.SIGKILL))
+            self.timer.start()
+        return super().write(text)
+
+    def has_killed(self):
+        return self.timer is not None and not self.timer.is_alive()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
     X, y = make_rows(400, 5, 80)
-    argv = [save(x=X, y=y), *FOLDS, "--update", "sequential", "--passes", 3]
-    expected = call(*argv)
-    process = command(*argv, "--scheduler", cluster[0])
-    lines = iter(process.stderr.readline, "")
-    said = [next(line for line in lines if line.startswith("fold 1/"))]
-    os.kill(cluster[1].pop(), signal.SIGKILL)
-    said += lines
-    out = process.stdout.read()
-    assert process.wait() == 0, said
-    assert out == expected[1] and aucs("".join(said)) == aucs(expected[2])
+    argv = [save(x=X, y=y), "--folds", 4, "--budget", 100, "--update", "sequential", "--passes", 3]
+    expected, killer = call(*argv), Killer(cluster[1].pop(), "fold 1/", 0)
+    code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
+    assert code == 0 and killer.has_killed(), err
+    assert out == expected[1] and aucs(err) == aucs(expected[2])
 
 
 @pytest.fixture
-def days(tmp_path):
+def days(tmp_path, monkeypatch):
     """A stream of five files that is learned from in several parts, without a header."""
-    X, y = make_rows(80_000, 3, 20_000)
+    monkeypatch.setattr("tenfold.streams.STEPS_OF_A_PART", 100)
+    X, y = make_rows(20_000, 3, 5_000)
     for i, rows in enumerate(np.array_split(np.arange(len(y)), 5)):
         np.savetxt(tmp_path / f"day-{i}.csv", np.column_stack([X[rows], y[rows]]), fmt="%.3f", delimiter=",")
     return tmp_path
@@ -195,17 +226,11 @@ def test_a_damaged_part_is_named_from_a_cluster_too(cluster, days):
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_worker_that_is_killed_changes_no_digit_of_a_stream(cluster, days):
     argv = ["--stream", days, "--update", "sequential", "--C", "1e-9", "--buffer", 4]
-    expected = call(*argv, "--jobs", 2)
-    process = command(*argv, "--scheduler", cluster[0])
-    lines = iter(process.stderr.readline, "")
-    said = [next(line for line in lines if "no header" in line)]
-    time.sleep(1)
-    assert process.poll() is None
-    os.kill(cluster[1].pop(), signal.SIGKILL)
-    said += lines
-    out = process.stdout.read()
-    assert process.wait() == 0, said
-    assert out == expected[1] and re.findall(r"AUC .*", "".join(said)) == re.findall(r"AUC .*", expected[2])
+    expected, killer = call(*argv, "--jobs", 2), Killer(cluster[1].pop(), "no header", 1)
+    code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
+    assert code == 0 and killer.has_killed(), err
+    assert "parts at a time" in err
+    assert out == expected[1] and re.findall(r"AUC .*", err) == re.findall(r"AUC .*", expected[2])
 
 
 def test_where_there_is_no_cluster(train, monkeypatch):
@@ -216,7 +241,7 @@ def test_where_there_is_no_cluster(train, monkeypatch):
     assert refused("--scheduler needs Dask, which is not installed", train, "--scheduler", "x", "-q").count("\n") == 1
 
 
-def test_folds_run_where_joblib_is_told(train):
+def test_folds_run_where_joblib_is_told(train, endless):
     here = call(train, *FOLDS)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         there = call(train, *FOLDS)

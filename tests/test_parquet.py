@@ -15,6 +15,7 @@ from tenfold.readers import length, load, stream
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+pytestmark = pytest.mark.usefixtures("quick_plans")
 
 
 @pytest.fixture
