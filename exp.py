@@ -26,7 +26,7 @@ from pathlib import Path  # noqa: E402
 
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # virtual machines may take seconds to hand out huge pages
 
-VERSION = "1.2.0"
+VERSION = "1.3.0"
 ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
 OF_FILES = ("x-name", "y-name", "cost-name", "label", "sep", "encoding")  # options for some kinds of files only
 OF_FOLDS = ("compare", "plots", "explain", "page")  # options that need folds

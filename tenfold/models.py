@@ -21,7 +21,7 @@ from tenfold.readers.numpy_files import read_npz
 from tenfold.writing import write_whole
 
 FORMAT = 4  # of model files
-VERSION = "1.2.0"  # of this program
+VERSION = "1.3.0"  # of this program
 SCORED = 2048  # rows scored at a time
 
 
