@@ -42,14 +42,17 @@ def check_outputs(options):
 def _check_output(option, path, inputs, force):
     if path.is_dir():
         raise InputError(f"{option} {path} is a directory, expected the name of a file")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        found = "cannot be written to" if path.parent.is_dir() else "does not exist"
-        raise InputError(f"{option} {path}: the directory {path.parent} {found}, expected one to write into")
-    if not path.exists():
-        return
-    if any(Path(name).exists() and path.samefile(name) for name in inputs):
+    if any(path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
         raise InputError(f"{option} {path} is a file to read, expected another name")
-    _check_existing(option, path, force)
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe
+    directory = path.resolve().parent
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        found = "cannot be written to" if directory.is_dir() else "does not exist"
+        shown = directory if path.is_symlink() else path.parent
+        raise InputError(f"{option} {path}: the directory {shown} {found}, expected one to write into")
+    if path.exists():
+        _check_existing(option, path, force)
 
 
 def _check_existing(option, path, force):
@@ -84,20 +87,32 @@ def _is_ours(path):
 
 
 def write_whole(path, write):
-    """Call ``write`` with a file to write to; what was at ``path`` before stays until all is written."""
+    """Call ``write`` with a file to write to; what was at ``path`` before stays until all is written.
+
+    Links are followed, and a device or a pipe, which another file must not replace, is written to as it is.
+    """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    real = path.resolve()
     try:
-        try:
-            with part.open("wb") as file:
+        if real.exists() and not real.is_file():
+            with real.open("wb") as file:
                 write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        else:
+            _replace(real, write)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}") from error
+
+
+def _replace(path, write):
+    part = path.with_name(f".exp.py.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_scores(path, scores, probability=None, acted=None):
