@@ -146,8 +146,8 @@ def costs(text):
 def make_parser():
     description, examples, output = (__doc__ or "\n\n\n\n").split("\n\n")  # python -OO leaves docstrings out
     about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="exp.py", formatter_class=raw, **about)
+    parser = argparse.ArgumentParser("exp.py", formatter_class=argparse.RawDescriptionHelpFormatter, **about)
+    parser.error = lambda message: sys.exit(fail(f"error: {message} (python exp.py --help lists all options)"))
     add = parser.add_argument
     count, positive = number(int, 1, "a whole number of at least 1"), number(float, 0.0, "a finite number above 0")
     folds, seed = number(int, 2, "a whole number of at least 2"), number(int, 0, "a whole number below 2**32", 2**32)

@@ -58,10 +58,9 @@ def _check_output(option, path, inputs, force):
 def _check_existing(option, path, force):
     if not os.access(path, os.W_OK):
         raise InputError(f"{option} {path} exists and cannot be written to, expected another name")
-    if not force and not _is_ours(path):
-        raise InputError(
-            f"{option} {path} exists and was not written by this program, expected another name, or --force"
-        )
+    if not force and path.stat().st_size and (writer := _writer_of(path)) != option:
+        found = f"was written by {writer}" if writer else "was not written by this program"
+        raise InputError(f"{option} {path} exists and {found}, expected another name, or --force")
 
 
 def _check_directory(path, force):
@@ -77,13 +76,18 @@ def _check_directory(path, force):
             _check_existing("--plots", figure, force)
 
 
-def _is_ours(path):
-    """Whether there is nothing in the file, or what an earlier run has written."""
+def _writer_of(path):
+    """The option by which an earlier run has written a file, or None."""
     with path.open("rb") as file:
         head = file.read(200)
-    if not head or head.startswith((b"row,score", PAGE_MARK)) or (head[:4] == b"\x89PNG" and FIGURE_MARK in head):
-        return True
-    return zipfile.is_zipfile(path) and "about.npy" in zipfile.ZipFile(path).namelist()
+    is_zip = head.startswith(b"PK") and zipfile.is_zipfile(path)
+    found = {
+        "--scores": head.startswith(b"row,score"),
+        "--page": head.startswith(PAGE_MARK),
+        "--plots": head.startswith(b"\x89PNG") and FIGURE_MARK in head,
+        "--save": is_zip and "about.npy" in zipfile.ZipFile(path).namelist(),
+    }
+    return next((option for option, is_so in found.items() if is_so), None)
 
 
 def write_whole(path, write):

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from conftest import read_scores
 
 from preprocess import InputError
-from tenfold.writing import _check_output, print_result, write_scores, write_whole
+from tenfold.writing import PAGE_MARK, _check_output, print_result, write_scores, write_whole
 
 
 def test_a_file_is_written_and_nothing_beside_it(tmp_path):
@@ -79,15 +80,19 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 def test_what_is_known_before_the_run(tmp_path):
     for name in ("data.csv", "other.csv"):
         (tmp_path / name).write_text("a,b\n1,2\n")
+    (tmp_path / "scores.csv").write_text("row,score\n1,2.5\n")
+    (tmp_path / "result.html").write_bytes(PAGE_MARK + b"<title>AUC</title>")
     (tmp_path / "link.csv").symlink_to(tmp_path / "data.csv")
     (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere" / "a.csv")
     for name, message in {
         "data.csv": "is a file to read",
         "link.csv": "is a file to read",
         "other.csv": "was not written by this program, expected another name, or --force",
+        "scores.csv": None,
+        "result.html": "was written by --page, expected another name, or --force",
         "dangling.csv": "nowhere does not exist, expected one to write into",
     }.items():
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=message) if message else nullcontext():
             _check_output("--scores", tmp_path / name, [tmp_path / "data.csv"], force=False)
     _check_output("--scores", tmp_path / "other.csv", [tmp_path / "data.csv"], force=True)
 

@@ -85,7 +85,7 @@ def find_dialect(path, wanted, unpacked=True):
         raise InputError(f"{path} has no rows, expected at least two")
     if any("\0" in line for line in lines):
         raise InputError(f"{path} is not CSV text: it holds null characters; --encoding utf-16-le may help")
-    if wanted.sep:
+    if wanted.sep is not None:
         sep = _check_separator(wanted.sep)
     elif said := SAYS_SEPARATOR.fullmatch(before):
         sep = said[1]
