@@ -68,7 +68,8 @@ def in_groups(mark, decimal):
 
 def test_commas_between_thousands_are_not_decimal_ones(tmp_path):
     """999 and 1,234 side by side must not become 999 and 1.234."""
-    same(tmp_path / "a.csv", lines(";", form=in_groups(",", ".")))
+    said = same(tmp_path / "a.csv", lines(";", form=in_groups(",", ".")))
+    assert "commas in numbers are between thousands: 1,234 is 1234" in said
     whole = [(int(4 * a), b, c, y) for a, b, c, y in ROWS]
     text = lines(";", rows=whole, form=in_groups(",", "."))
     assert dense(load(write(tmp_path / "a.csv", text)).X)[:, 1].tolist() == [999, 1234, 250, 1250]
@@ -135,6 +136,17 @@ def test_a_label_that_cannot_be_meant(tmp_path):
             load(write(tmp_path / "a.csv", text))
     with pytest.raises(InputError, match="2 columns called 'y'"):
         load(tmp_path / "a.csv", label="y")
+
+
+def test_negative_numbers_as_accountants_and_typesetters_write_them(tmp_path):
+    data = load(write(tmp_path / "a.csv", 'a,y\n"($1,234.50)",0\n\u22125,1\n(2),1\n'))
+    assert data.X.tolist() == [[-1234.5], [-5], [-2]]
+
+
+def test_nothing_but_free_text(tmp_path):
+    text = "note,y\n" + "".join(f"patient {i},{i % 2}\n" for i in range(60))
+    with pytest.raises(InputError, match=r"no column to learn from, .*: column 'note' is left out: 60 values of text"):
+        load(write(tmp_path / "a.csv", text))
 
 
 def test_columns_of_one_name_are_matched_in_their_order(tmp_path):

@@ -23,7 +23,7 @@ RARE = 0.02
 MANY, HALF = 50, 0.5  # values of text, and their share of the rows, above which it is a name or free text
 INDEX_NAME = re.compile(r"(?i:|#|unnamed: 0|(.*[ _.-])?(id|idx|index|row|nr|no))|.*[a-z]I[dD]")
 WORDS = {"true": 1.0, "false": 0.0, "inf": np.inf, "infinity": np.inf}
-STARTS = frozenset("+-\u2212.,0123456789$€£¥")  # of all other numbers
+STARTS = frozenset("+-\u2212(.,0123456789$€£¥")  # of all other numbers
 AROUND = re.compile(r"^[$€£¥]\s*|(?<=^[+-])\s*[$€£¥]\s*|\s*[%$€£¥]$")
 GROUPS = {
     mark: re.compile(rf"[+-]?\d{{1,3}}([{group} '\u00a0\u202f]\d{{3}})+({re.escape(mark)}\d*)?")
@@ -42,9 +42,11 @@ def is_empty(cell):
 
 
 def to_number(cell, decimal="."):
-    """The number that a cell means, such as 1,234 or 12 % or $5 or True, or None if it is none."""
+    """The number that a cell means, such as 1,234 or 12 % or ($5) or True, or None if it is none."""
     if cell[:1] not in STARTS:
         return WORDS.get(cell.lower())
+    if cell[0] == "(" and cell[-1] == ")":
+        cell = f"-{cell[1:-1]}"  # as accountants write it
     cell = AROUND.sub("", cell.replace("\u2212", "-"))
     if GROUPS[decimal].fullmatch(cell):
         cell = "".join(c for c in cell if c.isdigit() or c in "+-" or c == decimal)

@@ -60,6 +60,9 @@ class Dialect:
         mark = ", with a decimal comma" if self.decimal == "," else ""
         cells = f"cells are separated by {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"
         notes = [f"{path}: {cells}"] if self.sep != "," or mark else []
+        cells = (AROUND.sub("", cell) for row in self.rows[1:] for cell in row)
+        if self.decimal == "." and any(map(GROUPED.fullmatch, cells)):
+            notes.append(f"{path}: commas in numbers are between thousands: 1,234 is 1234")
         return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
 
 

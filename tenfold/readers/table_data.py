@@ -44,6 +44,9 @@ def make_data(path, layout, table, like, decimal=".", notes=()):
         columns, places = match(path, len(table.columns) + (layout.target is not None), layout, like, notes)
         said = notes
     parts = _convert_all(path, layout, table, columns, places, decimal, said)
+    if not parts:
+        why = "; ".join(note.removeprefix(f"{path}: ") for note in notes if "left out" in note)
+        raise InputError(f"{path} has no column to learn from, expected at least one: {why or 'there is none'}")
     is_whole = len(parts) == 1 and getattr(parts[0], "base", None) is table.cells
     X = table.cells if is_whole and parts[0].shape == table.cells.shape else assemble(parts, table.n_rows)
     label = layout.names[layout.target] if layout.names and layout.target is not None else None
