@@ -36,13 +36,14 @@ PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algo
 # Longer help texts.
 FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .tsv,
 .npz, .parquet, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
-FEATURES = """what to learn from. auto: the columns, and similarities to some training rows; linear: the scaled columns
-only, with C chosen inside each fold (default: auto)"""
+FEATURES = """what to learn from. auto: the columns, similarities to some training rows (landmarks), and if rows are
+many the scores of boosted trees; linear: the scaled columns only, with C chosen inside each fold (default: auto)"""
 COST = """decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, those
 of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of --compare that use
 costs (default: no decisions)"""
 STREAM = """learn in one pass from files that may be larger than memory, a directory or a pattern of them: x.npy y.npy,
 CSV, LIBSVM text or Parquet; without folds or budget, tested on rows that are held out (default: off)"""
+LABEL = "the label column of a table (default: the only one called label, target, class, y or outcome, else the last)"
 SCORES = """write a line for each row: its score, by a model that has not learned from it; with --cost or --model also
 its probability (default: none)"""
 
@@ -146,8 +147,8 @@ def costs(text):
 def make_parser():
     description, examples, output = (__doc__ or "\n\n\n\n").split("\n\n")  # python -OO leaves docstrings out
     about = {"description": f"{description}\n\n{output}", "epilog": f"examples:\n{examples}"}
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="exp.py", formatter_class=raw, **about)
+    parser = argparse.ArgumentParser("exp.py", formatter_class=argparse.RawDescriptionHelpFormatter, **about)
+    parser.error = lambda message: sys.exit(fail(f"error: {message} (python exp.py --help lists all options)"))
     add = parser.add_argument
     count, positive = number(int, 1, "a whole number of at least 1"), number(float, 0.0, "a finite number above 0")
     folds, seed = number(int, 2, "a whole number of at least 2"), number(int, 0, "a whole number below 2**32", 2**32)
@@ -163,8 +164,8 @@ def make_parser():
     add("--passes", type=count, metavar="N", help="passes over the training rows (default: 1)")
     add("--jobs", type=count, metavar="N", help="folds, or parts of a stream, at a time (default: one for each core)")
     add("--plots", type=Path, metavar="DIR", help="draw figures of the folds into this directory (default: none)")
-    add("--explain", action="store_true", help="also say which columns matter; this takes extra time (default: off)")
-    add("--page", type=Path, metavar="HTML", help="write a page on which to choose a threshold (default: none)")
+    add("--explain", action="store_true", help="also say which columns matter (permutation importance) (default: off)")
+    add("--page", type=Path, metavar="HTML", help="write an HTML page on which to choose a threshold (default: none)")
     add("--compare", action="store_true", help="also run other learners and print a table (default: off)")
     add("--compare-seconds", type=positive, metavar="S", help="seconds for each learner of --compare (default: 60)")
     add("--cost", type=costs, nargs="?", const=(), metavar="FN,FP", help=COST)
@@ -176,7 +177,7 @@ def make_parser():
     add("--scores", type=Path, metavar="CSV", help=SCORES)
     add("--force", action="store_true", help="overwrite files that were not written by this program (default: off)")
     add("--positive", metavar="LABEL", help="the label of the positive class (default: the rarer one)")
-    add("--label", metavar="NAME", help="the label column of a table (default: label, target, class, y, or last)")
+    add("--label", metavar="NAME", help=LABEL)
     add("--sep", metavar="CHARACTER", help="separator of the cells of a .csv file, or tab (default: found)")
     add("--encoding", metavar="NAME", help="text encoding of a .csv file (default: utf-8 or utf-16, found)")
     add("--x-name", metavar="NAME", help="the variable of the features (default: x_tr; of a test file x_te, then x_tr)")

@@ -74,7 +74,12 @@ def page_settings(options, terminal, experiment):
     yield "seconds", f"{terminal.taken:.1f} of {options.budget:g}"
     published = {name: getattr(options, name) for name in ("C", "buffer", "update", "passes")}
     chosen = [f"{name} {value}" for name, value in published.items() if value is not None]
-    yield "learner", f"the published algorithm, {', '.join(chosen)}" if chosen else "the whole recipe"
+    yield (
+        "learner",
+        f"the published algorithm, {', '.join(chosen)}"
+        if chosen
+        else "AUCRanker, its settings chosen inside the training rows of each fold",
+    )
     yield "features", options.features or ("linear" if chosen else "auto")
     yield "seed", options.seed
     yield "version", VERSION

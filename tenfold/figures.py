@@ -194,7 +194,7 @@ def precision_recall(y, decisions):
     figure, axes = _axes("Precision and recall of rows not learned from", 5.2, 4.6)
     precision, recall, _ = precision_recall_curve(y, decisions.scores)
     area = average_precision_score(y > 0, decisions.scores)
-    axes.plot(recall, precision, color=BLUE, linewidth=2, drawstyle="steps-post", label=f"mean precision {area:.4f}")
+    axes.plot(recall, precision, color=BLUE, linewidth=2, drawstyle="steps-post", label=f"average precision {area:.4f}")
     share = np.mean(y > 0)
     axes.axhline(share, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"share of positives {share:.4f}")
     for name, marker, colour in ("Bayes minimum risk", "D", OTHERS[0]), ("moved threshold", "o", OTHERS[1]):

@@ -44,7 +44,7 @@ def make_content(name, classes, settings, command, experiment, folds, decisions=
     n_pos, n_neg = int(np.count_nonzero(y > 0)), int(np.count_nonzero(y < 0))
     points, costs = make_points(y, scores), _costs(decisions, y)
     totals = (n_pos - np.array(points["tp"])) * costs[0] + np.array(points["fp"]) * costs[1]
-    average = average_precision_score(y > 0, scores)
+    average, share = average_precision_score(y > 0, scores), n_pos / len(y)
     return {
         "name": name,
         "auc": f"{sum(fold.auc for fold in folds) / len(folds):.4f}",
@@ -59,7 +59,7 @@ def make_content(name, classes, settings, command, experiment, folds, decisions=
         "histogram": make_histogram(y, scores),
         "mean_roc": _mean_roc(of_folds) if len(folds) > 1 else None,
         "roc_caption": _roc_caption(y, scores, folds),
-        "precision_caption": f"Solid: mean precision {average:.4f}. Dotted: share of positives {np.mean(y > 0):.4f}.",
+        "precision_caption": f"Solid: average precision {average:.4f}. Dotted: share of positives {share:.4f}.",
         "decisions": _decision_content(decisions),
         "columns": _column_content(explanation),
         "comparison": _comparison_content(results),
@@ -185,8 +185,10 @@ def _decision_content(decisions):
     if not decisions:
         return None
     about, rule = decision_lines(decisions)
+    note = "So the counts differ a little from those above, which are at one threshold for all rows."
     rows = [outcome_cells(*item) for item in decisions.outcomes.items()]
-    return {"about": about, "rule": rule, "head": OUTCOME_HEAD, "rows": rows}
+    by_folds = decisions.threshold is not None
+    return {"about": about, "note": note * by_folds, "rule": rule, "head": OUTCOME_HEAD, "rows": rows}
 
 
 def _column_content(explanation):

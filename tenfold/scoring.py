@@ -57,7 +57,7 @@ def use_model(options, terminal, wanted):
     scored = score_file(options.model, name, **needs, **wanted)
     terminal.notes(scored.notes)
     n_rows, n_columns = scored.X.shape
-    terminal.say(f"{name}: {n_rows} rows x {n_columns} features; a positive is label {show(scored.classes[1])}")
+    terminal.say(f"{name}: {n_rows} rows x {n_columns} features; label {show(scored.classes[1])} is positive")
     if scored.auc is not None:
         yield scored.auc
     acted = None

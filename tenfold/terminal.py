@@ -126,7 +126,8 @@ class Terminal:
         early, effort = early_line(folds), effort_line(folds)
         beyond = ", and more for the points of curves" if with_curves else ""
         self.taken = self.seconds()
-        self.say(f"{self.taken:.1f} s of {self.budget:g} s{beyond}; {early or 'all planned work was done'}")
+        done = early or ("less work was planned than usual" if effort else "all planned work was done")
+        self.say(f"{self.taken:.1f} s of {self.budget:g} s{beyond}; {done}")
         if effort or (early and self.quiet):
             self.warn(effort or f"warning: {early}")
 

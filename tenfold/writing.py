@@ -42,23 +42,25 @@ def check_outputs(options):
 def _check_output(option, path, inputs, force):
     if path.is_dir():
         raise InputError(f"{option} {path} is a directory, expected the name of a file")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        found = "cannot be written to" if path.parent.is_dir() else "does not exist"
-        raise InputError(f"{option} {path}: the directory {path.parent} {found}, expected one to write into")
-    if not path.exists():
-        return
-    if any(Path(name).exists() and path.samefile(name) for name in inputs):
+    if any(path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
         raise InputError(f"{option} {path} is a file to read, expected another name")
-    _check_existing(option, path, force)
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe
+    directory = path.resolve().parent
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        found = "cannot be written to" if directory.is_dir() else "does not exist"
+        shown = directory if path.is_symlink() else path.parent
+        raise InputError(f"{option} {path}: the directory {shown} {found}, expected one to write into")
+    if path.exists():
+        _check_existing(option, path, force)
 
 
 def _check_existing(option, path, force):
     if not os.access(path, os.W_OK):
         raise InputError(f"{option} {path} exists and cannot be written to, expected another name")
-    if not force and not _is_ours(path):
-        raise InputError(
-            f"{option} {path} exists and was not written by this program, expected another name, or --force"
-        )
+    if not force and path.stat().st_size and (writer := _writer_of(path)) != option:
+        found = f"was written by {writer}" if writer else "was not written by this program"
+        raise InputError(f"{option} {path} exists and {found}, expected another name, or --force")
 
 
 def _check_directory(path, force):
@@ -74,30 +76,47 @@ def _check_directory(path, force):
             _check_existing("--plots", figure, force)
 
 
-def _is_ours(path):
-    """Whether there is nothing in the file, or what an earlier run has written."""
+def _writer_of(path):
+    """The option by which an earlier run has written a file, or None."""
     with path.open("rb") as file:
         head = file.read(200)
-    if not head or head.startswith((b"row,score", PAGE_MARK)) or (head[:4] == b"\x89PNG" and FIGURE_MARK in head):
-        return True
-    return zipfile.is_zipfile(path) and "about.npy" in zipfile.ZipFile(path).namelist()
+    is_zip = head.startswith(b"PK") and zipfile.is_zipfile(path)
+    found = {
+        "--scores": head.startswith(b"row,score"),
+        "--page": head.startswith(PAGE_MARK),
+        "--plots": head.startswith(b"\x89PNG") and FIGURE_MARK in head,
+        "--save": is_zip and "about.npy" in zipfile.ZipFile(path).namelist(),
+    }
+    return next((option for option, is_so in found.items() if is_so), None)
 
 
 def write_whole(path, write):
-    """Call ``write`` with a file to write to; what was at ``path`` before stays until all is written."""
+    """Call ``write`` with a file to write to; what was at ``path`` before stays until all is written.
+
+    Links are followed, and a device or a pipe, which another file must not replace, is written to as it is.
+    """
     path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    real = path.resolve()
     try:
-        try:
-            with part.open("wb") as file:
+        if real.exists() and not real.is_file():
+            with real.open("wb") as file:
                 write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        else:
+            _replace(real, write)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}") from error
+
+
+def _replace(path, write):
+    part = path.with_name(f".exp.py.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_scores(path, scores, probability=None, acted=None):

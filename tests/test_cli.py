@@ -246,9 +246,9 @@ def test_absent_variables_are_named_beside_those_that_are_there(save, rows):
         ["a.mat", "b.mat", "c.mat"],
     ],
 )
-def test_bad_options_are_refused_in_argparses_style(argv):
+def test_bad_options_are_refused_in_one_line(argv):
     option = next((arg for arg in argv if arg.startswith("--") and arg != "--features"), "--features")
-    assert refused(option if argv[0].startswith("--") else "3 files", *argv).startswith("usage: exp.py")
+    assert refused(option if argv[0].startswith("--") else "3 files", *argv).count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_bad_options_are_refused_in_argparses_style(argv):
     ],
 )
 def test_options_that_do_not_go_together(argv):
-    assert refused("--", *argv).startswith("usage: exp.py")
+    assert refused("--", *argv).count("\n") == 1
 
 
 def test_an_error_ends_the_process_with_code_2_and_one_line(tmp_path):

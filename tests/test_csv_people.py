@@ -51,7 +51,7 @@ def test_a_separator_may_be_said(tmp_path):
     assert [column["name"] for column in load(write(tmp_path / "a.csv", text), sep=",").csv["columns"]] == ["a;b"]
     for sep in ("", ",,", '"', "\n"):
         with pytest.raises(InputError, match="--sep"):
-            load(tmp_path / "a.csv", sep=sep or "ab")
+            load(tmp_path / "a.csv", sep=sep)
 
 
 def test_a_decimal_comma(tmp_path):
@@ -129,7 +129,7 @@ def test_a_quote_without_an_end(tmp_path):
 def test_rows_that_are_too_short_or_too_long_anywhere(tmp_path, row, n, monkeypatch):
     monkeypatch.setattr("tenfold.readers.text.STREAMED_CELLS", 1)
     path = write(tmp_path / "a.csv", "a,b,y\n" + n * "1,2,0\n3,4,1\n" + row + "\n1,2,1\n")
-    message = rf"a\.csv: row {2 * n + 2} has {row.count(',') + 1} cells, expected 3"
+    message = rf"a\.csv: row {2 * n + 2} has {row.count(',') + 1} cells?, expected 3"
     with pytest.raises(InputError, match=message):
         load(path)
     with pytest.raises(InputError, match=message):
@@ -149,7 +149,7 @@ def test_an_index_column_is_left_out(tmp_path, name, first):
     head, *lines = CLEAN.splitlines()
     text = "\n".join([f"{name},{head}", *(f"{first + i},{line}" for i, line in enumerate(lines))])
     assert "is left out: it only numbers the rows" in same(write(tmp_path / "a.csv", text))
-    other = write(tmp_path / "b.csv", text.replace(f"\n{first},", "\n7,"))  # it does not count
+    other = write(tmp_path / "b.csv", text.replace(f"\n{first},", f"\n{first + 1},"))  # a number comes twice
     assert load(other).X.shape == (3, 3)
     train = load(tmp_path / "a.csv")
     for path in (other, write(tmp_path / "c.csv", CLEAN)):
@@ -191,7 +191,7 @@ def test_the_label_is_found_by_its_name(tmp_path, name):
 
 
 def test_of_two_such_names_the_last_column_is_taken(tmp_path):
-    path = write(tmp_path / "a.csv", "y,target,sick\n1.5,-2.25,0\n3,4,1\n.5,1234.5,1\n")
+    path = write(tmp_path / "a.csv", "y,target,sick\n1.5,-2.25,0\n3,4,1\n3,1234.5,1\n")
     assert said_label(path) == "the label is 'sick'"
     assert said_label(path, label="y") == "the label is 'y'"
     assert said_label(write(tmp_path / "a.csv", "1,0\n2,1\n")) == "no header; the label is the last column"
@@ -274,7 +274,7 @@ def test_a_few_cells_that_are_no_numbers_count_as_missing(tmp_path):
     again = load(path, like=load(write(tmp_path / "b.csv", "a,y\n1,0\n2,1\n")))
     assert_array_equal(again.X, data.X)
     assert "except for 2 cells" in again.notes[-1]
-    lines[8:12] = ["x,1", "x,0", "x,1", "x,1"]
+    lines[8:30] = 22 * ["x,1"]
     assert "holds text" in load(write(path, "\n".join(["a,y", *lines]))).notes[-1]
 
 

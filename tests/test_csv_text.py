@@ -93,7 +93,7 @@ def test_csv_test_file_must_match(tmp_path, text, message):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.csv", "a,b,y\n", "x is 0 x 2"),
+        ("a.csv", "a,b,y\n", "has a header and no rows, expected at least one row"),
         ("a.csv", "\n\n", "no rows"),
         ("a.csv", "1 2 0\n3 4 1\n", "a single column, expected features and a label with a comma, a semicolon,"),
         ("a.csv", "1,2,0\n3,4\n", "row 2 has 2 cells, expected 3"),
@@ -104,6 +104,11 @@ def test_csv_test_file_must_match(tmp_path, text, message):
         ("a.csv", "1,no\n2,?\n3,yes\n4,no\n", "1 of 4 labels are missing"),
         ("a.csv.gz", gzip.compress(b"1,0\n" * 99)[:-9], "a.csv.gz"),
         ("a.csv.gz", b"plain", "a.csv.gz cannot be read"),
+        ("a.csv", b"PK\x03\x04\x14\x00\x80", "it is an Excel workbook .* save it as CSV"),
+        ("a.csv", b"\xd0\xcf\x11\xe0" + bytes(99), "it is an old Excel workbook"),
+        ("a.csv", gzip.compress(b"1,0\n" * 99), "packed by gzip, and needs the ending .csv.gz"),
+        ("a.txt", b"a,b,y\n1,2,0\n", "is not LIBSVM text: .* a table needs the ending .csv"),
+        ("a.dat", b"a,b,y\n1,2,0\n", "is not a MATLAB file, .* needs its usual ending, such as .csv"),
     ],
 )
 def test_unusable_files(tmp_path, name, content, message):

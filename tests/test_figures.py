@@ -201,7 +201,7 @@ def test_decisions_lie_where_their_precision_and_recall_are(by_folds):
     figure = figures.precision_recall(y, decisions)
     area = average_precision_score(y, decisions.scores)
     rules = ["Bayes minimum risk", "moved threshold"][: 1 + by_folds]
-    assert legend(figure) == [f"mean precision {area:.4f}", "share of positives 0.2000", *rules]
+    assert legend(figure) == [f"average precision {area:.4f}", "share of positives 0.2000", *rules]
     for rule in rules:
         outcome = decisions.outcomes[rule]
         assert_array_equal(lines(figure)[rule], [[outcome.recall], [outcome.precision]])

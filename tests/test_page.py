@@ -376,6 +376,14 @@ def test_nothing_is_wider_than_the_window(opened, width):
     assert left >= 0 and drawn > 150
 
 
+def test_bars_are_not_cut_off_on_a_phone(opened):
+    opened.resize(390)
+    there, shown = opened.run(
+        "const box = document.querySelector('#columns .scroll'); return [box.scrollWidth, box.clientWidth]"
+    )
+    assert 0 < there <= shown
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_ink_stands_out_from_paper_in_the_light_and_in_the_dark(opened, dark):
     opened.look(dark)

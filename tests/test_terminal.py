@@ -133,7 +133,11 @@ def test_quiet_keeps_a_warning_that_the_plan_was_not_done(terminal, capsys):
     terminal.summary([fold_of(done=0.5)], with_curves=False)
     assert capsys.readouterr().err == "warning: time ran out, learning stopped at 50% of the plan\n"
     terminal.summary([replace(fold_of(done=0.5), effort=0.25)], with_curves=False)
-    assert capsys.readouterr().err == "this machine is slow or busy: learned with a quarter of the usual effort\n"
+    slow = "this machine is slow or busy: learned with a quarter of the usual effort"
+    assert capsys.readouterr().err == f"{slow}\n"
+    terminal.quiet = False
+    terminal.summary([replace(fold_of(), effort=0.25)], with_curves=False)
+    assert capsys.readouterr().err.splitlines()[-2:] == ["3.0 s of 10 s; less work was planned than usual", slow]
 
 
 def test_a_summary_of_one_fold_has_no_deviation(terminal, capsys):

@@ -3,13 +3,15 @@
 import io
 import os
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import read_scores
 
 from preprocess import InputError
-from tenfold.writing import print_result, write_scores, write_whole
+from tenfold.writing import PAGE_MARK, _check_output, print_result, write_scores, write_whole
 
 
 def test_a_file_is_written_and_nothing_beside_it(tmp_path):
@@ -51,6 +53,55 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path, name):
         write_scores(tmp_path / name, np.zeros(3))
     assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["directory"]
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    for score in (0.5, 0.25):
+        write_scores(tmp_path / "link.csv", np.array([score]))
+        assert (tmp_path / "real.csv").read_text() == f"row,score\n1,{score}\n"
+    assert (tmp_path / "link.csv").is_symlink()
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("there are no named pipes")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        _check_output("--scores", tmp_path / "pipe", [], force=False)
+        write_scores(tmp_path / "pipe", np.array([0.5]))
+        assert os.read(reader, 100) == b"row,score\n1,0.5\n"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_what_is_known_before_the_run(tmp_path):
+    for name in ("data.csv", "other.csv"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    (tmp_path / "scores.csv").write_text("row,score\n1,2.5\n")
+    (tmp_path / "result.html").write_bytes(PAGE_MARK + b"<title>AUC</title>")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "data.csv")
+    (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere" / "a.csv")
+    for name, message in {
+        "data.csv": "is a file to read",
+        "link.csv": "is a file to read",
+        "other.csv": "was not written by this program, expected another name, or --force",
+        "scores.csv": None,
+        "result.html": "was written by --page, expected another name, or --force",
+        "dangling.csv": "nowhere does not exist, expected one to write into",
+    }.items():
+        with pytest.raises(InputError, match=message) if message else nullcontext():
+            _check_output("--scores", tmp_path / name, [tmp_path / "data.csv"], force=False)
+    _check_output("--scores", tmp_path / "other.csv", [tmp_path / "data.csv"], force=True)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device")
+def test_a_full_disk_is_one_line():
+    _check_output("--scores", Path("/dev/full"), [], force=False)
+    with pytest.raises(InputError, match="/dev/full cannot be written: No space left on device"):
+        write_scores(Path("/dev/full"), np.zeros(3))
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 3])

@@ -52,8 +52,9 @@ def check_given(paths, given):
     for option in given:
         if option not in effective:
             found = " and ".join(map(str, paths)) or "the embedded sample"
-            options = ", ".join(f"--{name}" for name in sorted(effective)) or "none such"
-            raise InputError(f"--{option} has no effect on {found}, expected {options}")
+            options = " or ".join(f"--{name}" for name in sorted(effective))
+            expected = f"expected {options}" if options else "which needs no such option"
+            raise InputError(f"--{option} has no effect on {found}, {expected}")
 
 
 def stream(paths, start=0, stop=None, **wanted):

@@ -12,21 +12,28 @@ import scipy.sparse as sp
 from preprocess import InputError, listing
 from tenfold.readers.base import MISSING
 
-EMPTY = MISSING | {"none", "-", "#n/a", "<na>"}  # cells, beside labels, that count as missing
+EMPTY = MISSING | {  # cells, beside labels, that count as missing
+    *("none", "-", "--", "\u2013", "\u2014", ".", "n.a.", "nat", "-nan", "nil", "(null)", "\\n", "missing"),
+    *("#n/a", "#na", "<na>", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "#null!"),
+}
 NA_VALUES = sorted({form(word) for word in EMPTY for form in (str, str.upper, str.capitalize)} | {"NaN"})
-FEW = 0.02  # share of cells of a column of numbers or dates that may be something else
+FEW = 0.1  # share of cells of a column of numbers or dates that may be something else
+CODES = 10  # if these do not have so many times as many values as the rest, and are more than RARE, all are codes
+RARE = 0.02
 MANY, HALF = 50, 0.5  # values of text, and their share of the rows, above which it is a name or free text
-INDEX_NAMES = {"", "unnamed: 0", "index", "id", "#"}
+INDEX_NAME = re.compile(r"(?i:|#|unnamed: 0|(.*[ _.-])?(id|idx|index|row|nr|no))|.*[a-z]I[dD]")
 WORDS = {"true": 1.0, "false": 0.0, "inf": np.inf, "infinity": np.inf}
-STARTS = frozenset("+-.,0123456789$€£¥")  # of all other numbers
+STARTS = frozenset("+-\u2212(.,0123456789$€£¥")  # of all other numbers
 AROUND = re.compile(r"^[$€£¥]\s*|(?<=^[+-])\s*[$€£¥]\s*|\s*[%$€£¥]$")
 GROUPS = {
     mark: re.compile(rf"[+-]?\d{{1,3}}([{group} '\u00a0\u202f]\d{{3}})+({re.escape(mark)}\d*)?")
     for mark, group in (".,", ",.")
 }
 TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?\S*\s*(?:([apAP])\.?[mM])?")
-DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}([ T]{TIME.pattern}.*)?")
-DATE_FORMATS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y"]
+DATE = re.compile(rf"\d{{1,4}}([-/.])(?:\d{{1,2}}|[A-Za-z]{{3}})\1\d{{1,4}}([ T]{TIME.pattern}.*)?")
+DATE_FORMATS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y"]
+DATE_FORMATS += ["%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%y"]
+DATE_WORDS = {"Y": "year", "y": "year", "m": "month", "b": "month", "d": "day"}
 
 
 def is_empty(cell):
@@ -35,10 +42,12 @@ def is_empty(cell):
 
 
 def to_number(cell, decimal="."):
-    """The number that a cell means, such as 1,234 or 12 % or $5 or True, or None if it is none."""
+    """The number that a cell means, such as 1,234 or 12 % or ($5) or True, or None if it is none."""
     if cell[:1] not in STARTS:
         return WORDS.get(cell.lower())
-    cell = AROUND.sub("", cell)
+    if cell[0] == "(" and cell[-1] == ")":
+        cell = f"-{cell[1:-1]}"  # as accountants write it
+    cell = AROUND.sub("", cell.replace("\u2212", "-"))
     if GROUPS[decimal].fullmatch(cell):
         cell = "".join(c for c in cell if c.isdigit() or c in "+-" or c == decimal)
     try:
@@ -92,22 +101,30 @@ def describe(path, name, where, cells, decimal, notes):
     if not isinstance(cells, TextCells):
         return {"name": name, "kind": "number"}
     numbers = ~np.isnan(cells.numbers(decimal))
-    if cells.share_of(~numbers) < FEW:
+    if _are_most(cells, numbers):
         _note_strange(path, where, cells, ~numbers, "numbers", notes)
         return {"name": name, "kind": "number"}
     format_ = _find_date_format(cells)
     days = to_days(cells.values, format_) if format_ else np.full(len(cells.values), np.nan)
-    if cells.share_of(np.isnan(days)) < FEW:
+    if _are_most(cells, ~np.isnan(days)):
         _note_strange(path, where, cells, np.isnan(days), "dates", notes)
         origin = float(np.floor(np.nanmin(days)))
         first = np.datetime64(int(origin), "D")
-        notes.append(f"{path}: {where} holds dates ({format_}); it becomes days since {first}, weekday and month")
+        order = "".join(DATE_WORDS.get(part, part) for part in re.split(r"%(.)", format_))
+        notes.append(f"{path}: {where} holds dates ({order}); it becomes days since {first}, weekday and month")
         return {"name": name, "kind": "date", "format": format_, "origin": origin}
     if len(cells.values) > MANY and len(cells.values) > HALF * len(cells.codes):
         notes.append(f"{path}: {where} is left out: {len(cells.values)} values of text in {len(cells.codes)} rows")
         return {"name": name, "kind": "left out"}
-    notes.append(f"{path}: {where} holds text; it becomes {len(cells.values)} columns of 0 and 1")
+    columns = f"{n} columns" if (n := len(cells.values)) > 1 else "1 column"
+    notes.append(f"{path}: {where} holds text; it becomes {columns} of 0 and 1")
     return {"name": name, "kind": "text", "values": sorted(cells.values)}
+
+
+def _are_most(cells, is_so):
+    """Whether all cells but a few are so, and these few are not the rarer of a few codes."""
+    share = cells.share_of(~is_so)
+    return share < RARE or (share < FEW and is_so.sum() >= CODES * (~is_so).sum())
 
 
 def _check_strange(path, where, cells, strange, what, notes):
@@ -153,10 +170,10 @@ def width(column):
 
 
 def is_index(name, cells, n_rows):
-    """Whether a column only numbers the rows."""
-    if name is None or name.lower() not in INDEX_NAMES or isinstance(cells, TextCells) or n_rows < 2:
+    """Whether a column only numbers the rows, which may be some of more rows, or in another order."""
+    if name is None or not INDEX_NAME.fullmatch(name) or isinstance(cells, TextCells) or n_rows < 2:
         return False
-    return cells[0] in (0, 1) and np.array_equal(cells, np.arange(n_rows) + cells[0])
+    return bool((cells >= 0).all() and (cells == np.floor(cells)).all() and len(np.unique(cells)) == n_rows)
 
 
 def convert(path, column, where, cells, decimal, notes):

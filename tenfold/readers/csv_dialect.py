@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from preprocess import InputError, is_number
 from tenfold.readers.base import is_missing, reason
+from tenfold.readers.csv_columns import AROUND
 from tenfold.readers.text import LONGEST_LINE, Lines, ShortLines, open_text, open_unpacked
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
@@ -16,7 +17,17 @@ MOST_COLUMNS = 100_000
 SAMPLE_LINES, SAMPLE_SIZE = 300, 2**18  # lines, or characters, by which the dialect is found
 COMMENT = re.compile(r"\s*#(?![,;\t|])")  # a column may be called #
 WITH_COMMA, WITH_POINT = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
-GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,234, which may also be a number between 1 and 2
+POINTS_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+SAYS_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line by which Excel knows
+KINDS = {  # of files that are no text, by how they begin
+    b"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
+    b"\x1f\x8b": "packed by gzip, and needs the ending .csv.gz",
+    b"BZh": "packed by bzip2, and needs the ending .csv.bz2",
+    b"PAR1": "a Parquet file, and needs the ending .parquet",
+    b"MATLAB": "a MATLAB file, and needs the ending .mat",
+}
 
 
 @dataclass
@@ -47,11 +58,11 @@ class Dialect:
     def notes(self, path):
         """What is unusual about it, in words."""
         mark = ", with a decimal comma" if self.decimal == "," else ""
-        notes = (
-            [f"{path}: cells are separated by {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"]
-            if self.sep != ","
-            else []
-        )
+        cells = f"cells are separated by {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"
+        notes = [f"{path}: {cells}"] if self.sep != "," or mark else []
+        cells = (AROUND.sub("", cell) for row in self.rows[1:] for cell in row)
+        if self.decimal == "." and any(map(GROUPED.fullmatch, cells)):
+            notes.append(f"{path}: commas in numbers are between thousands: 1,234 is 1234")
         return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
 
 
@@ -70,22 +81,30 @@ def find_dialect(path, wanted, unpacked=True):
     """The `Dialect` of a file, by what the user says and by its first lines."""
     encoding = _find_encoding(path, wanted.encoding, unpacked)
     try:
-        skip, lines, whole = _first_lines(path, encoding, unpacked)
+        skip, before, lines, whole = _first_lines(path, encoding, unpacked)
     except UnicodeError as error:
         raise not_text(path, encoding, error) from error
     if not lines:
         raise InputError(f"{path} has no rows, expected at least two")
     if any("\0" in line for line in lines):
         raise InputError(f"{path} is not CSV text: it holds null characters; --encoding utf-16-le may help")
-    sep = _check_separator(wanted.sep) if wanted.sep else _find_separator(lines, whole)
+    if wanted.sep is not None:
+        sep = _check_separator(wanted.sep)
+    elif said := SAYS_SEPARATOR.fullmatch(before):
+        sep = said[1]
+    else:
+        sep = _find_separator(lines, whole)
     rows, first_lines = _split(lines, sep, whole)
+    if names := _names_in_comment(before, sep, rows):
+        rows, first_lines, skip = [names, *rows], 1, skip - 1
     _check_quotes(path, lines, sep, whole, len(rows))
     width = len(rows[0])
     if len(rows) > 1 and width > 1 and not any(row[-1].strip() for row in rows):
         width -= 1  # there is a separator at the end of every line
     if width > MOST_COLUMNS:
         raise InputError(f"{path} has {width} columns, expected at most {MOST_COLUMNS} in a CSV file")
-    dialect = Dialect(encoding, sep, _find_decimal(rows, sep), skip, first_lines, width, rows)
+    decimal = _find_decimal(rows, (getattr(wanted.like, "csv", None) or {}).get("decimal", "."))
+    dialect = Dialect(encoding, sep, decimal, skip, first_lines, width, rows)
     for number, row in enumerate(rows, start=1):
         check_width(path, number, row, width)
     dialect.rows = [[cell.strip() for cell in row[:width]] for row in rows]
@@ -101,7 +120,9 @@ def _find_encoding(path, given, unpacked):
             raise InputError(f"--encoding {given} is unknown, expected one such as utf-8, utf-16 or latin-1") from None
     raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path)
     with raw, file:
-        start = file.read(4)
+        start = file.read(6)
+    if kind := next((kind for mark, kind in KINDS.items() if start.startswith(mark)), None):
+        raise InputError(f"{path} is not CSV text: it is {kind}" + ("; save it as CSV" * ("Excel" in kind)))
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), "utf-8")
 
 
@@ -112,19 +133,28 @@ def not_text(path, encoding, error):
 
 
 def _first_lines(path, encoding, unpacked):
-    """How many lines are comments or empty, the first lines after them, and whether these are all."""
+    """How many lines are comments or empty, the last of them, the first lines after them, and whether these are all."""
     text, _ = open_csv(path, encoding, unpacked)
-    skip, lines, size = 0, [], 0
+    skip, before, lines, size = 0, "", [], 0
     with text:
         while line := text.readline(LONGEST_LINE):
-            if not lines and (not line.strip() or COMMENT.match(line)):
-                skip += 1
+            if not lines and (not line.strip() or COMMENT.match(line) or (not skip and SAYS_SEPARATOR.fullmatch(line))):
+                skip, before = skip + 1, line
                 continue
             lines.append(line)
             size += len(line)
             if len(lines) >= SAMPLE_LINES or (size > SAMPLE_SIZE and len(lines) > 3):
-                return skip, lines, False
-    return skip, lines, True
+                return skip, before, lines, False
+    return skip, before, lines, True
+
+
+def _names_in_comment(line, sep, rows):
+    """The names in a comment right above rows with numbers, if it has as many cells, as NumPy writes a header."""
+    if not COMMENT.match(line):
+        return None
+    names = [name.strip() for name in next(csv.reader([line.strip()[1:]], delimiter=sep, skipinitialspace=True))]
+    is_header = len(names) == len(rows[0]) > 1 and all(names) and not any(map(is_number, names))
+    return names if is_header and any(map(is_number, rows[0])) else None
 
 
 def _check_separator(sep):
@@ -185,15 +215,21 @@ def _like_number(cell, sep):
     return is_number(cell) or is_missing(cell) or bool(sep != "," and WITH_COMMA.fullmatch(cell))
 
 
-def _find_decimal(rows, sep):
-    """A comma, if some cells are numbers with one, and none with a point; commas may also group digits by three."""
-    if sep == ",":
-        return "."
-    cells = [cell.strip() for row in rows[1:] or rows for cell in row]
+def _find_decimal(rows, usual):
+    """The decimal mark: a comma, if more cells are numbers with one than with a point.
+
+    Commas that may group digits by three, as in 1,234, must not be taken for decimal ones beside cells such as 999:
+    if there are no others, it is the ``usual`` mark.
+    """
+    cells = [AROUND.sub("", cell.strip()) for row in rows[1:] or rows for cell in row]
     with_comma = [cell for cell in cells if WITH_COMMA.fullmatch(cell)]
     with_point = [cell for cell in cells if WITH_POINT.fullmatch(cell)]
-    if not with_comma or (with_point and all(GROUPED.fullmatch(cell) for cell in with_comma)):
-        return "."
+    if all(map(POINTS_GROUP.fullmatch, with_point)) and any(
+        POINTS_GROUP.fullmatch(c) and c.count(".") > 1 for c in cells
+    ):
+        return ","
+    if all(map(GROUPED.fullmatch, with_comma)):
+        return "." if with_point or not with_comma else usual
     return "," if len(with_comma) > len(with_point) else "."
 
 
@@ -201,7 +237,8 @@ def check_width(path, number, row, width, start=0):
     """Refuse a row of more or fewer cells than there should be; an empty one at its end does no harm."""
     if len(row) != width and not (len(row) == width + 1 and not row[-1].strip()):
         where = f" after byte {start}" if start else ""
-        raise InputError(f"{path}: row {number}{where} has {len(row)} cells, expected {width} as in the first row")
+        found = f"{len(row)} cells" if len(row) > 1 else "1 cell"
+        raise InputError(f"{path}: row {number}{where} has {found}, expected {width} as in the first row")
 
 
 def check_widths(path, dialect, unpacked=True):

@@ -71,9 +71,10 @@ def find_layout(path, dialect, wanted):
     if wanted.label is not None:
         raise InputError(f"{path} has no column {wanted.label!r}; its first row is {listing(first)}")
     if len(first) < 2:
-        separators = ", ".join(SEPARATORS.values())
+        *separators, last = SEPARATORS.values()
         raise InputError(
-            f"{path} has a single column, expected features and a label with {separators} between them, or --sep"
+            f"{path} has a single column, expected features and a label with {', '.join(separators)} or {last} "
+            f"between them; --sep names another separator"
         )
     at_end = csv["position"] if len(first) == len(csv["columns"]) + 1 else len(first) - 1
     target = by_name[0] if len(by_name) == 1 else at_end

@@ -28,7 +28,8 @@ def _parse(path, file, like):
     except InputError:
         raise
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{path} is not LIBSVM text: {reason(error)}") from error
+        hint = "; a table needs the ending .csv" if path.suffix.lower() == ".txt" else ""
+        raise InputError(f"{path} is not LIBSVM text: {reason(error)}{hint}") from error
     first = int(0 not in X.indices)
     if like is not None:
         if like.first_index is not None:

@@ -47,7 +47,12 @@ def load(path, wanted):
         except InputError:
             raise
         except Exception as error:  # SciPy's reader raises nearly anything on a damaged file
-            raise InputError(f"{path} is not a MATLAB file, or is damaged or cut short: {reason(error)}") from error
+            message = f"{path} is not a MATLAB file, or is damaged or cut short: {reason(error)}"
+            if path.suffix.lower() not in ENDINGS:
+                message += (
+                    "; a file of another kind needs its usual ending, such as .csv (save an Excel workbook as CSV)"
+                )
+            raise InputError(message) from error
 
 
 def _list_mat(file, head):

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from preprocess import InputError, is_number, listing
-from tenfold.readers.base import Data
+from tenfold.readers.base import Data, is_missing
 from tenfold.readers.csv_columns import assemble, convert, describe, is_index
 
 
@@ -30,8 +32,11 @@ def csv_of(like):
 def make_data(path, layout, table, like, decimal=".", notes=()):
     """The `Data` of a table: its columns as they are described here, or as in the training file."""
     notes = list(notes)
+    if table.n_rows == 0:
+        raise InputError(f"{path} has {'a header and ' * bool(layout.names)}no rows, expected at least one row")
     y = table.make_labels(path, decimal)
     if like is None:
+        _check_label(path, layout, table, y)
         notes += _label_note(path, layout, len(table.columns))
         columns, places = _describe_all(path, layout, table, decimal, notes), table.columns
         said = []  # all that there is to say has been said in describing them
@@ -39,11 +44,28 @@ def make_data(path, layout, table, like, decimal=".", notes=()):
         columns, places = match(path, len(table.columns) + (layout.target is not None), layout, like, notes)
         said = notes
     parts = _convert_all(path, layout, table, columns, places, decimal, said)
+    if not parts:
+        why = "; ".join(note.removeprefix(f"{path}: ") for note in notes if "left out" in note)
+        raise InputError(f"{path} has no column to learn from, expected at least one: {why or 'there is none'}")
     is_whole = len(parts) == 1 and getattr(parts[0], "base", None) is table.cells
     X = table.cells if is_whole and parts[0].shape == table.cells.shape else assemble(parts, table.n_rows)
     label = layout.names[layout.target] if layout.names and layout.target is not None else None
-    csv = {"columns": columns, "label": label, "position": layout.target}
+    csv = {"columns": columns, "label": label, "position": layout.target, "decimal": decimal}
     return Data(X, y, csv=csv if like is None else like.csv, notes=notes)
+
+
+def _check_label(path, layout, table, y):
+    """Refuse a label that cannot be meant: one of two columns of its name, or one of more than two values."""
+    name = layout.names[layout.target] if layout.names else None
+    if layout.names and layout.names.count(name) > 1:
+        raise InputError(f"{path} has {layout.names.count(name)} columns called {name!r}, expected one label")
+    values = [value for value in table.labels if not is_missing(value)]
+    if len(values) > 2 and len(np.unique(y)) > 2:
+        hint = "--label names another column" if layout.names else "a header and --label would name another column"
+        found = f"the label, {'the last column' if name is None else repr(name)},"
+        raise InputError(
+            f"{path}: {found} takes {len(values)} values ({listing(values, most=5)}), expected two classes; {hint}"
+        )
 
 
 def _label_note(path, layout, n_others):
@@ -82,14 +104,23 @@ def match(path, width, layout, like, notes):
         if len(places) != len(columns):
             raise InputError(f"{path} has {len(places)} features, expected {len(columns)} as in the training file")
         return columns, places
-    place = dict(zip(reversed(names), reversed(places)))
-    columns = [column for column in columns if column["kind"] != "left out" or column["name"] in place]
-    for column in columns:
-        if column["name"] not in place:
+    place = dict(zip(_counted(names), places))
+    matched = zip(columns, _counted(expected))
+    matched = [(column, key) for column, key in matched if column["kind"] != "left out" or key in place]
+    for column, key in matched:
+        if key not in place:
             raise InputError(f"{path} has no column {column['name']!r}, which the training file has")
     if extra := [name for name in names if name not in expected]:
         notes.append(f"{path}: not in the training file, and ignored: {listing(extra)}")
-    return columns, [place[column["name"]] for column in columns]
+    return [column for column, _ in matched], [place[key] for _, key in matched]
+
+
+def _counted(names):
+    """Each name with how often it has come before: of columns of one name, the first matches the first."""
+    seen = {}
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        yield name, seen[name]
 
 
 def _convert_all(path, layout, table, columns, places, decimal, notes):
