@@ -32,6 +32,9 @@ UPDATES = ("gradient", "sequential")
 # Comparing every pair is quicker than sorting where there are at most so many pairs.
 FEW_PAIRS = 40_000
 
+# So many blocks are prepared at once: few would be slow for the calls that it takes, many for the memory.
+MANY_BLOCKS = 64
+
 # A block of sparse rows with at most so many columns is quicker to learn from when dense.
 FEW_COLUMNS = 2_000
 
@@ -193,7 +196,8 @@ class PairLearner:
             rows = [_stack(before, now) for before, now in zip(self._waiting, rows)]
         whole = len(rows[1]) // self.block * self.block
         self._waiting = _part(rows, slice(whole, None)) if whole < len(rows[1]) else None
-        self._learn_blocks(*_part(rows, slice(whole)))
+        for i in range(0, whole, MANY_BLOCKS * self.block):
+            self._learn_blocks(*_part(rows, slice(i, min(i + MANY_BLOCKS * self.block, whole))))
 
     def end(self):
         """Take the rows that still wait as a last, shorter block."""
