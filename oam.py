@@ -32,6 +32,9 @@ UPDATES = ("gradient", "sequential")
 # Comparing every pair is quicker than sorting where there are at most so many pairs.
 FEW_PAIRS = 40_000
 
+# So many blocks are prepared at once: few would be slow for the calls that it takes, many for the memory.
+MANY_BLOCKS = 64
+
 # A block of sparse rows with at most so many columns is quicker to learn from when dense.
 FEW_COLUMNS = 2_000
 
@@ -61,32 +64,34 @@ class Reservoir:
     def add(self, X, offset, which, slot):
         """Offer the rows ``X[which]`` in order, of which those with a slot below ``size`` are kept there."""
         self.seen += len(which)
-        (kept,) = (slot < self.size).nonzero()
-        if len(kept):
-            which, slot = which[kept], slot[kept]
+        kept = slot < self.size
+        self.keep(X, offset, which[kept], slot[kept])
+
+    def keep(self, X, offset, which, slot):
+        """``rows[slot] = X[which]``; of rows that fall into one slot the last stays, as it would one by one."""
+        if len(which):
             self._rows = self._write(self._rows, X, which, slot)
             if offset is not None:
                 self._offset = self._write(self._offset, offset, which, slot)
 
     def _write(self, rows, X, which, slot):
-        """``rows[slot] = X[which]``; of rows that fall into one slot the last stays, as it would one by one."""
-        if sp.issparse(X):
+        if not isinstance(X, np.ndarray):
             n_before = 0 if rows is None else rows.shape[0]
             source = np.arange(max(n_before, slot.max() + 1))
             source[slot] = n_before + np.arange(len(which))
             return (X[which] if rows is None else sp.vstack([rows, X[which]], format="csr"))[source]
         if rows is None:
             rows = np.empty((self.size, X.shape[1]), X.dtype)
-        rows[slot] = X[which]
+        rows[slot] = X.take(which, axis=0)
         return rows
 
     def draw(self, n):
         """The next ``n`` rows, round and round, and their offsets."""
-        if self._next + n > len(self):
-            self._next = 0
-        drawn = slice(self._next, min(self._next + n, len(self)))
-        self._next = drawn.stop
-        return self._rows[drawn], None if self._offset is None else self._offset[drawn]
+        begin, held = self._next, len(self)
+        if begin + n > held:
+            begin = 0
+        self._next = end = min(begin + n, held)
+        return self._rows[begin:end], None if self._offset is None else self._offset[begin:end]
 
 
 def merge_reservoirs(reservoirs, size, rng):
@@ -111,37 +116,51 @@ def merge_reservoirs(reservoirs, size, rng):
     return merged
 
 
-def count_violators(above, below):
-    """Count, for every row that should be above and for every row that should be below, its violators.
+def count_violators(above, y, n_pos, below, weights):
+    """Count, for every row of a block and for every row that it is paired with, its violators.
 
-    ``above`` (lanes x p) and ``below`` (lanes x q) are scores; a pair violates where ``below > above - 1``.
-    Returns the counts, in the type of the scores: lanes x p and lanes x q.
+    ``above`` (lanes x rows) are scores times ``y``, which is 1 for ``n_pos`` rows and -1 for the others. Those of each
+    class, in this order, should be above the scores in ``below`` (lanes x others); a pair violates where ``below >
+    above - 1``. Returns the counts of both in ``below`` and of ``above``, in their type, times the weight of the class.
     """
-    bar = above - 1
-    lanes, p, q = len(bar), bar.shape[1], below.shape[1]
-    if lanes * p * q <= FEW_PAIRS:
-        violates = (below[:, None, :] > bar[:, :, None]).astype(bar.dtype)
-        return violates @ np.ones(q, bar.dtype), np.ones(p, bar.dtype) @ violates
-    # In the order of all scores a bar violates with all that is behind it, what should be below with every bar before
-    # it. Sorting whole numbers whose high half orders as the score and whose low half says whose score it was is much
-    # quicker than an argsort, and leaves a score that equals a bar before it.
-    both = np.concatenate([below, bar], axis=1, dtype=np.float32)
-    bits = both.view(np.int32)
+    bar, q = above - 1, [scores.shape[1] for scores in below]
+    lanes, m = bar.shape
+    if lanes * (n_pos * q[0] + (m - n_pos) * q[1]) <= FEW_PAIRS:
+        counts = [np.empty((lanes, n), bar.dtype) for n in (*q, m)]
+        for sign, scores, weight, in_below in zip((1, -1), below, weights, counts):
+            if scores.shape[1]:
+                (which,) = (y == sign).nonzero()
+                violates = (scores[:, None, :] > bar.take(which, axis=1)[:, :, None]).astype(bar.dtype)
+                weight = np.full(max(violates.shape[1:]), weight, bar.dtype)
+                np.matmul(weight[: len(which)], violates, out=in_below)
+                counts[2][:, which] = violates @ weight[: scores.shape[1]]
+        return counts
+    # In the order of all scores, one class behind the other, a bar violates with all of its class that is behind it,
+    # what should be below with every bar before it. Sorting whole numbers that begin with the class, order as the score
+    # and end with whose score it was is much quicker than an argsort, and leaves a score that equals a bar before it.
+    n_below, n, n_first = sum(q), sum(q) + m, q[0] + n_pos
+    bits = np.concatenate([*below, bar], axis=1, dtype=np.float32).view(np.int32)
     bits ^= (bits >> 31) & 0x7FFFFFFF
     keys = bits.astype(np.int64)
-    keys <<= 32
-    index = np.arange(p + q)
-    keys |= index
+    keys <<= 30
+    whose = np.arange(n, dtype=np.int64)
+    whose[q[0] : n_below] += 1 << 62
+    whose[n_below:] += (y < 0) * (1 << 62)
+    keys += whose
     keys.sort(axis=1)
-    keys &= 0xFFFFFFFF
-    is_below = keys < q
-    sorted_counts = is_below * (index + (1 - q)).astype(np.int32)
-    sorted_counts -= is_below.cumsum(axis=1, dtype=np.int32)
-    sorted_counts += q
-    keys += (p + q) * np.arange(lanes)[:, None]
-    counts = np.empty((lanes, p + q), bar.dtype)
-    counts.reshape(-1)[keys] = sorted_counts
-    return counts[:, q:], counts[:, :q]
+    keys &= (1 << 30) - 1
+    is_below = keys < n_below
+    before, behind = np.arange(1, n + 1, dtype=np.int32), np.full(n, n_below, np.int32)
+    before[n_first:] -= n_pos
+    behind[:n_first] = q[0]
+    times = np.where(is_below, before, behind)
+    times -= np.add.accumulate(is_below, axis=1, dtype=np.int32)
+    times, counts = times.astype(bar.dtype), np.empty_like(bar, shape=times.shape)
+    times[:, :n_first] *= weights[0]
+    times[:, n_first:] *= weights[1]
+    for lane, key, count in zip(counts, keys, times):
+        lane[key] = count
+    return counts[:, : q[0]], counts[:, q[0] : n_below], counts[:, n_below:]
 
 
 class PairLearner:
@@ -177,7 +196,8 @@ class PairLearner:
             rows = [_stack(before, now) for before, now in zip(self._waiting, rows)]
         whole = len(rows[1]) // self.block * self.block
         self._waiting = _part(rows, slice(whole, None)) if whole < len(rows[1]) else None
-        self._learn_blocks(*_part(rows, slice(whole)))
+        for i in range(0, whole, MANY_BLOCKS * self.block):
+            self._learn_blocks(*_part(rows, slice(i, min(i + MANY_BLOCKS * self.block, whole))))
 
     def end(self):
         """Take the rows that still wait as a last, shorter block."""
@@ -203,49 +223,51 @@ class PairLearner:
         return self
 
     def _learn_blocks(self, X, y, uniform, offset):
-        """Find the slots of all rows at once, then learn from them a block at a time."""
-        slot = np.empty(len(y), np.intp)
+        """Find which rows the reservoirs keep, and their slots, at once; then learn from a block at a time."""
+        y, slot, kept = y.astype(self.W.dtype), np.empty(len(y), np.intp), []
+        bounds = np.arange(0, len(y) + self.block, self.block)
         for B, sign in (self.P, 1), (self.N, -1):
-            slot[y == sign] = B.slots(uniform[y == sign])
+            (which,) = (y == sign).nonzero()
+            slot[which] = slots = B.slots(uniform.take(which))
+            kept.append(_by_block(which[slots < B.size], bounds))
+        n_pos = np.diff(np.flatnonzero(y > 0).searchsorted(bounds)).tolist()
         with np.errstate(invalid="ignore"):  # products of few columns may read, and not use, what lies beyond them
-            for i in range(0, len(y), self.block):
-                self._learn_block(*_part((X, y, slot, offset), slice(i, i + self.block)))
+            for i, *of_block in zip(bounds.tolist(), n_pos, *kept):
+                self._learn_block(*_part((X, y, slot, offset), slice(i, i + self.block)), *of_block)
 
-    def _learn_block(self, X, y, slot, offset):
+    def _learn_block(self, X, y, slot, offset, n_pos, kept_pos, kept_neg):
         """The block enters the reservoirs of its classes, then is paired with the opposite ones."""
         if X.shape[1] <= FEW_COLUMNS:
             X = _dense(X)
-        (pos,), (neg,) = (y > 0).nonzero(), (y < 0).nonzero()
         if self._new:
-            for B, which in (self.P, pos), (self.N, neg):
-                if len(which):
-                    B.add(X, offset, which, slot[which])
+            for B, n, which in (self.P, n_pos, kept_pos), (self.N, len(y) - n_pos, kept_neg):
+                B.seen += n
+                B.keep(X, offset, which, slot[which])
         if self.P.seen and self.N.seen:
             if self.update == "sequential":
                 self._sequential_step(X, y)
-            elif len(y) > 1 or offset is not None or sp.issparse(X):
-                self._gradient_step(X, offset, pos, neg)
+            elif len(y) > 1 or offset is not None or not isinstance(X, np.ndarray):
+                self._gradient_step(X, y, offset, n_pos)
             else:
                 self._gradient_step_of_one(X, int(y[0]))
         # An average over all steps in which step t weighs as t^3: the last half has 94 % of it (Shamir, Zhang 2013).
         self.n_steps += 1
         self.W_mean += (self.W - self.W_mean) * (4 / (self.n_steps + 3))
 
-    def _gradient_step(self, X, offset, pos, neg):
+    def _gradient_step(self, X, y, offset, n_pos):
         """``W += C_t/2 * (sum of p - n over the violators)``, with ``W`` the same for the whole block.
 
         A row enters the sum as often as it violates, so that counts are all it takes.
         """
-        S = self._scores(X, offset)
-        times, parts = np.empty_like(S), []
-        for sign, which, B in (1, pos, self.N), (-1, neg, self.P):
-            if len(which):
-                rows, offset_B = B.draw(self.draw)
-                in_block, in_B = count_violators(sign * S[:, which], sign * self._scores(rows, offset_B))
-                half_C_t = self.C[:, None] * (sign * B.seen / rows.shape[0] / 2)
-                times[:, which] = half_C_t * in_block
-                parts.append((-half_C_t * in_B) @ rows)
-        self.W += sum(parts, times @ X).T
+        N, offset_N = self.N.draw(self.draw if n_pos else 0)
+        P, offset_P = self.P.draw(self.draw if n_pos < len(y) else 0)
+        below = self._scores(N, offset_N), -self._scores(P, offset_P)
+        half = self.N.seen / max(N.shape[0], 1) / 2, -self.P.seen / max(P.shape[0], 1) / 2
+        times_N, times_P, times = count_violators(y * self._scores(X, offset), y, n_pos, below, half)
+        step = times @ X
+        step -= times_N @ N
+        step -= times_P @ P
+        self.W += (self.C[:, None] * step).T
 
     def _scores(self, X, offset):
         """The scores of the rows of X, lanes first."""
@@ -283,7 +305,13 @@ class PairLearner:
 
 
 def _dense(X):
-    return X.toarray() if sp.issparse(X) else X
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def _by_block(which, bounds):
+    """The numbers ``which`` of each block, counted from its beginning."""
+    ends = which.searchsorted(bounds).tolist()
+    return (which[i:j] - begin for begin, i, j in zip(bounds.tolist(), ends, ends[1:]))
 
 
 def _part(arrays, rows):

@@ -155,16 +155,19 @@ def test_counts_of_violators(few, dtype, monkeypatch):
     monkeypatch.setattr(oam, "FEW_PAIRS", few)
     rng = np.random.RandomState(0)
     for _ in range(100):
-        lanes, p, q = rng.randint(1, 6), rng.randint(1, 90), rng.randint(1, 90)
-        above = np.round(rng.standard_normal((lanes, p)) * 4).astype(dtype) / 4  # many ties, zeros of both signs
-        below = np.round(rng.standard_normal((lanes, q)) * 4).astype(dtype) / 4
+        lanes, m, q = rng.randint(1, 6), rng.randint(1, 90), rng.randint(1, 90, 2)
+        y = rng.choice([-1, 1], m, p=[0.7, 0.3]).astype(dtype)
+        scores = [np.round(rng.standard_normal((lanes, n)) * 4).astype(dtype) / 4 for n in (m, *q)]  # many ties
+        above, below = scores[0], scores[1:]
         above[rng.random_sample(above.shape) < 0.1] = np.inf
-        below[rng.random_sample(below.shape) < 0.1] = -np.inf
-        in_above, in_below = count_violators(above, below)
-        violates = below[:, None, :] > above[:, :, None] - 1
-        np.testing.assert_array_equal(in_above, violates.sum(axis=2))
-        np.testing.assert_array_equal(in_below, violates.sum(axis=1))
-        assert in_above.dtype == in_below.dtype == dtype
+        for B in below:
+            B[rng.random_sample(B.shape) < 0.1] = -np.inf
+        *in_below, in_above = count_violators(above, y, (y > 0).sum(), below, (2, -3))
+        for sign, B, weight, in_B in zip((1, -1), below, (2, -3), in_below):
+            violates = B[:, None, :] > above[:, y == sign, None] - 1
+            np.testing.assert_array_equal(in_above[:, y == sign], weight * violates.sum(axis=2))
+            np.testing.assert_array_equal(in_B, weight * violates.sum(axis=1))
+            assert in_above.dtype == in_B.dtype == dtype
 
 
 def learn_lanes(X, y, C, held_out=None, **settings):

@@ -128,6 +128,18 @@ def test_tables_that_cannot_be(table, tmp_path, monkeypatch):
         next(stream([path]))
 
 
+def test_a_page_that_does_not_match_its_checksum(tmp_path):
+    path, numbers = tmp_path / "a.parquet", np.arange(2000.0)
+    table = pa.table({"number": numbers, "label": np.arange(2000) % 2})
+    pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = path.read_bytes()
+    assert content.count(numbers[700:710].tobytes()) == 1
+    path.write_bytes(content.replace(numbers[700:710].tobytes(), numbers[800:810].tobytes()))
+    for read in (load, lambda path: list(stream([path]))):
+        with pytest.raises(InputError, match=r"a.parquet is damaged.*could not verify page integrity, CRC checksum"):
+            read(path)
+
+
 def test_a_stream_of_tables_of_other_types(table, tmp_path):
     """Numbers are numbers, however they are stored."""
     for i, kind in enumerate([np.float32, np.float64, np.int32]):

@@ -20,7 +20,7 @@ from preprocess import Preprocessor
 from tenfold import AUCRanker, load_model, parts
 from tenfold.heads import read_head, whole_files
 from tenfold.ranker import PublishedRanker
-from tenfold.readers import load, stream
+from tenfold.readers import find_streams, load, stream
 from tenfold.reliability import compare_aucs
 from tenfold.stream_features import fit_features
 from tenfold.streams import learn_stream, make_learners
@@ -351,7 +351,16 @@ def test_files_by_name_directory_and_pattern_are_the_same_stream(big, tmp_path, 
     (directory / "sub").mkdir()
     code, out, err = call("--stream", directory, *linear)
     assert code == 0 and float(out.split()[-1]) == expected
-    assert f"{directory}: not read, for their endings: README.md" in err
+    assert f"{directory}: not read: README.md, sub/" in err
+
+
+def test_copies_under_another_name(tmp_path):
+    """Labels alone may well be the same in several files."""
+    for name, X in [("a", np.eye(3)), ("b", np.ones((3, 3))), ("c", np.eye(3))]:
+        np.save(tmp_path / f"x-{name}.npy", X)
+        np.save(tmp_path / f"y-{name}.npy", np.zeros(3))
+    _, (note,) = find_streams([tmp_path])
+    assert f"{tmp_path / 'x-c.npy'} holds the same bytes as {tmp_path / 'x-a.npy'}: rows to test on" in note
 
 
 def test_several_pairs_of_arrays(big, tmp_path):

@@ -7,7 +7,7 @@ from preprocess import InputError
 from tenfold.readers import csv_text, libsvm, matlab, numpy_files, parquet
 from tenfold.readers.base import Wanted, check_file, no_garbage, no_warnings, reason
 from tenfold.readers.checks import check
-from tenfold.readers.files import find_files
+from tenfold.readers.files import find_copies, find_files
 from tenfold.readers.text import ending
 
 READERS = (matlab, csv_text, libsvm, numpy_files, parquet)
@@ -114,4 +114,5 @@ def find_streams(names):
     if len(readers) != 1 or not all(ending(file) in streamed[reader] for reader in readers for file in files):
         raise _unknown(files)
     (reader,) = readers
-    return (reader.group(files) if hasattr(reader, "group") else [(file,) for file in sorted(files)]), notes
+    groups = reader.group(files) if hasattr(reader, "group") else [(file,) for file in sorted(files)]
+    return groups, notes + find_copies(groups)

@@ -1,5 +1,6 @@
 """The files that a stream is made of: by their names, by directories, and by patterns."""
 
+import filecmp
 import glob
 from pathlib import Path
 
@@ -36,13 +37,35 @@ def find_files(names, endings):
     return files, notes
 
 
+def find_copies(groups):
+    """What there is to say about files that hold the same bytes as others; those of a group belong together.
+
+    They are not refused, because they may be without rows.
+    """
+    notes, alike = [], {}
+    for paths in groups:
+        others = alike.setdefault(tuple((path.stat().st_size, _first_bytes(path)) for path in paths), [])
+        same = (other for other in others if all(filecmp.cmp(a, b, shallow=False) for a, b in zip(paths, other)))
+        if other := next(same, None):
+            found = f"{paths[0]} holds the same bytes as {other[0]}"
+            notes.append(f"{found}: rows to test on, if there are any, are also learned from")
+        else:
+            others.append(paths)
+    return notes
+
+
+def _first_bytes(path):
+    with open(path, "rb") as file:
+        return file.read(4096)
+
+
 def _in_directory(directory, endings, notes):
     """The files of a directory, but those that are hidden or, as ``_SUCCESS``, only say how they were made."""
-    there = [path for path in sorted(directory.iterdir()) if path.is_file() and path.name[0] not in "._"]
-    files = [path for path in there if ending(path) in endings]
+    there = [path for path in sorted(directory.iterdir()) if path.name[0] not in "._"]
+    files = [path for path in there if path.is_file() and ending(path) in endings]
     if not files:
         raise InputError(f"{directory} holds no file to stream, expected files that end in {listing(sorted(endings))}")
     if len(files) < len(there):
-        others = [path.name for path in there if path not in files]
-        notes.append(f"{directory}: not read, for their endings: {listing(others, most=5)}")
+        others = [f"{path.name}/" if path.is_dir() else path.name for path in there if path not in files]
+        notes.append(f"{directory}: not read: {listing(others, most=5)}")
     return files

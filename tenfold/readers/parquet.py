@@ -66,7 +66,7 @@ def _open(path):
             f"{path} is a Parquet file, for which pyarrow is needed: python -m pip install pyarrow"
         ) from None
     try:
-        file = parquet.ParquetFile(path, buffer_size=READ_BYTES, pre_buffer=False)
+        file = parquet.ParquetFile(path, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True)
         fields = list(file.schema_arrow)
     except OSError:
         raise
