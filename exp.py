@@ -5,8 +5,7 @@
     python exp.py train.mat test.mat    train on the first file, test on the second
     python exp.py data.csv --label sick --positive yes
     python exp.py train.mat --update sequential --C 1e-3 --buffer 100
-    python exp.py train.mat --explain --plots figures --page result.html
-    python exp.py train.mat --compare
+    python exp.py train.mat --explain --compare --plots figures --page result.html
     python exp.py train.mat --cost 100,1 --save model.npz
     python exp.py --model model.npz new.mat --scores scores.csv
 
@@ -22,6 +21,7 @@ import argparse  # noqa: E402
 import contextlib  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
+import threading  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # virtual machines may take seconds to hand out huge pages
@@ -63,20 +63,19 @@ def cross_validate(options, terminal):
     terminal.notes(data.notes)
     terminal.data(name, data.X, y, classes)
     moments = options.started, options.started + options.budget * (1 - RESERVE)
-    extras = [name for name in EXTRAS if getattr(options, name) not in (None, False)]
+    extras = [option for option in EXTRAS if getattr(options, option) not in (None, False)]
     if len(options.files) == 2:
-        estimator = make_estimator(options, ALONE)
-        test = load(options.files[1], like=data, **wanted(options, "te", "tr"))
+        estimator, name = make_estimator(options, ALONE), options.files[1]
+        test = load(name, like=data, **wanted(options, "te", "tr"))
         terminal.notes(test.notes)
-        experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), options.files[1])
+        experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), name)
     else:
         n_folds, test, X = count_folds(y, options.folds, name), data, data.X
         estimator = make_estimator(options, 1 / max(10, n_folds))
         if not (extras or options.compare or options.scheduler):  # these take their own time, for all rows
             X, y = rows_in_time(X, y, estimator, n_folds, options.jobs, *moments, terminal.rows_used)
         experiment = Experiment.cross_validation(X, y, n_folds, options.seed)
-    what = ((options.files or [name])[-1], test, experiment.y, options.cost, options.cost_name)
-    costs = None if options.cost is None else find_costs(*what)
+    costs = None if options.cost is None else find_costs(name, test, experiment.y, options.cost, options.cost_name)
     how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_models": options.explain}
     how |= {"with_curves": bool(options.plots), "report": terminal.progress(len(experiment.splits))}
     folds = run_folds(experiment, estimator, *moments, **how)
@@ -281,6 +280,6 @@ def main(argv=None, started=None):
 
 if __name__ == "__main__":
     code = main(started=STARTED)
-    if code == 130:
+    if code and threading.active_count() > 1:
         os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever
     sys.exit(code)

@@ -3,7 +3,9 @@
 import os
 import signal
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import time
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
@@ -12,12 +14,14 @@ from threading import Thread
 from zipfile import ZipFile
 
 import joblib
+import numpy as np
 from joblib.parallel import BACKENDS, DEFAULT_BACKEND, get_active_backend
 from threadpoolctl import threadpool_limits
 
 from preprocess import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
+LOOK_AGAIN = 2.0  # seconds until it is seen to that all workers are alive
 CONNECT_SECONDS = 10  # to wait for a scheduler
 
 
@@ -34,8 +38,7 @@ def in_processes(jobs, numbers, function, *arguments, seconds=None):
     context = get_context("fork" if fork else "spawn")
     pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
     try:
-        for done in as_completed([pool.submit(_run_numbered, i) for i in numbers], seconds):
-            yield done.result()
+        yield from _as_they_end(pool, [pool.submit(_run_numbered, i) for i in numbers], seconds)
         pool.shutdown()
     except BaseException:
         for worker in active_children():
@@ -53,8 +56,7 @@ def processes(jobs):
     pool = ProcessPoolExecutor(jobs, context, _start_process)
 
     def run(n, function, *arguments):
-        for done in as_completed([pool.submit(_run_elsewhere, i, function, *arguments) for i in range(n)]):
-            yield done.result()
+        yield from _as_they_end(pool, [pool.submit(_run_elsewhere, i, function, *arguments) for i in range(n)])
 
     try:
         yield run
@@ -63,6 +65,24 @@ def processes(jobs):
         for worker in active_children():
             worker.kill()
         raise
+
+
+def _as_they_end(pool, pending, seconds=None):
+    """Yield the results of what is pending, or raise TimeoutError after ``seconds``, or BrokenProcessPool.
+
+    The pool itself finds out that a worker was killed, but not if that was while it sent a result.
+    """
+    end = time.monotonic() + (np.inf if seconds is None else seconds)
+    while pending:
+        gone = [worker for worker in list(pool._processes.values()) if not worker.is_alive()]
+        left = max(end - time.monotonic(), 0)
+        done, pending = wait(pending, min(LOOK_AGAIN, left), FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
+        if gone and not done:
+            raise BrokenProcessPool("a worker was killed while it sent a result")
+        if pending and time.monotonic() >= end:
+            raise TimeoutError
 
 
 def _start_process(*work):

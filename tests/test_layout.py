@@ -49,7 +49,7 @@ LAYERS = [
     {"oam"},
 ]
 LATE = {"matplotlib", "h5py", "pyarrow", "pandas", "distributed"}  # what not everybody has, or takes long to import
-MOST_LINES = {"exp": 285, "oam": 450, "preprocess": 349}
+MOST_LINES = {"exp": 285, "oam": 480, "preprocess": 349}
 MOST_LINES_IN_TENFOLD = 450
 AT_THE_TOP = {
     *("exp.py", "oam.py", "preprocess.py", "tenfold", "tests", "bench", "figures"),

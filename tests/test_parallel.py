@@ -197,6 +197,40 @@ def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
     assert out == expected[1] and aucs(err) == aucs(expected[2])
 
 
+DYING = """
+import os, signal, sys
+from multiprocessing.connection import Connection
+sys.path.insert(0, sys.argv[1])
+import exp
+from tenfold import folds, parallel
+
+parallel.LOOK_AGAIN = 0.3
+run_fold = folds.run_fold
+
+def die_while_sending(i, *work):
+    def send_half(self, content, write=os.write):
+        write(self._handle, content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if i == 1:
+        Connection._send = send_half
+    return run_fold(i, *work)
+
+folds.run_fold = die_while_sending
+sys.argv[1:] = [sys.argv[2], "--folds", "4", "--jobs", "2", "-q", "--update", "gradient"]
+exec(compile(open(exp.__file__).read(), exp.__file__, "exec"), {"__name__": "__main__", "__file__": exp.__file__})
+"""
+
+
+@linux
+def test_a_worker_that_is_killed_while_it_sends_a_result_is_one_line(train):
+    """Python's pool would wait for the rest of the result for ever, and so would the end of the process."""
+    argv = [sys.executable, "-c", DYING, str(ROOT), str(train)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("exp.py: error: a worker process was killed") and done.stderr.count("\n") == 1
+
+
 @pytest.fixture
 def days(tmp_path, monkeypatch):
     """A stream of five files that is learned from in several parts, without a header."""
