@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 SURE = 0.85  # share of the time left that folds to come may be expected to take
+HOPE = 1.2  # the same at first, when that is known less well and there is still time to start again with less
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
 
@@ -46,7 +47,7 @@ def _core_slowness():
     """The least of some tries: it is the core that is measured, not what else runs on it."""
     A = np.random.RandomState(0).random_sample((400, 400)).astype(np.float32)
     seconds = []
-    for _ in range(3):
+    for _ in range(5):
         begun = time.process_time()
         for _ in range(5):
             np.sort(np.exp(A @ A * np.float32(1e-3)), axis=1)
@@ -59,13 +60,14 @@ def first_effort(expected, slowness, n_folds, jobs, seconds):
 
     ``expected`` has the seconds of a fold with each effort, on a core that is not slow.
     """
+    seconds *= HOPE if n_folds > jobs else SURE
     fitting = (e for e in EFFORTS if can_be_done(expected[e], slowness, n_folds, jobs, seconds))
     return next(fitting, EFFORTS[-1])
 
 
 def can_be_done(expected, slowness, n_folds, jobs, seconds):
     """Whether so many folds, of so many expected seconds each, can be expected to end in so many seconds."""
-    return -(-n_folds // jobs) * slowness * expected <= SURE * seconds
+    return -(-n_folds // jobs) * slowness * expected <= seconds
 
 
 def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):

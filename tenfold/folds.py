@@ -11,7 +11,7 @@ from sklearn.metrics import auc, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
-from tenfold.efforts import EFFORTS, can_be_done, first_effort, less_effort, measure_slowness, with_effort
+from tenfold.efforts import EFFORTS, SURE, can_be_done, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 from tenfold.plan import draw_rows
 
@@ -82,7 +82,7 @@ def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda use
     slowness, share = measure_slowness(started, jobs), 1
     while len(y) > FEWEST_ROWS * share:
         seconds = least.expected_seconds(X, y[::share], every[::share])
-        if can_be_done(seconds, slowness, n_folds, jobs, end - time.monotonic()):
+        if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic())):
             break
         share *= 2
     if share == 1:

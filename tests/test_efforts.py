@@ -65,14 +65,16 @@ def test_there_is_no_less_than_the_least():
 @pytest.mark.parametrize(
     "slowness, n_folds, jobs, seconds, effort",
     [
-        (1, 10, 1, 10 / efforts.SURE, 1),
-        (1, 10, 1, 9.9 / efforts.SURE, 1 / 2),
-        (2, 10, 1, 10 / efforts.SURE, 1 / 2),
-        (2, 10, 2, 10 / efforts.SURE, 1),
-        (1, 10, 3, 4 / efforts.SURE, 1),
-        (1, 10, 3, 3.9 / efforts.SURE, 1 / 2),
-        (1, 10, 1, 1.3 / efforts.SURE, 1 / 8),
+        (1, 10, 1, 10 / efforts.HOPE, 1),
+        (1, 10, 1, 9.9 / efforts.HOPE, 1 / 2),
+        (2, 10, 1, 10 / efforts.HOPE, 1 / 2),
+        (2, 10, 2, 10 / efforts.HOPE, 1),
+        (1, 10, 3, 4 / efforts.HOPE, 1),
+        (1, 10, 3, 3.9 / efforts.HOPE, 1 / 2),
+        (1, 10, 1, 1.3 / efforts.HOPE, 1 / 8),
         (1, 10, 1, 0.001, 1 / 16),
+        (1, 1, 2, 1 / efforts.SURE, 1),  # which leaves no time to start again
+        (1, 1, 2, 0.9 / efforts.SURE, 1 / 2),
         (1, 10, 1, -1, 1 / 16),
     ],
 )
