@@ -15,6 +15,7 @@ EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
 SURE = 0.85  # share of the time left that folds to come may be expected to take
 HOPE = 1.2  # the same at first, when that is known less well and there is still time to start again with less
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
+CROWD = 1.4  # how many times as long it may take beside others, who may become more
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
 
 
@@ -39,8 +40,9 @@ def measure_slowness(started, jobs):
     """
     cores = cpu_count()
     shared = (time.monotonic() - started) / max(time.process_time(), 1e-3)
-    others = shared * cores - 1 if shared > BUSY else 0
-    return _core_slowness() * max((others + min(jobs, cores)) / cores, 1)
+    if shared <= BUSY:
+        return _core_slowness()
+    return _core_slowness() * CROWD * max((shared * cores - 1 + min(jobs, cores)) / cores, 1)
 
 
 def _core_slowness():

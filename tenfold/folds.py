@@ -16,7 +16,7 @@ from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, throu
 from tenfold.plan import draw_rows
 
 RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
-FEWEST_ROWS = 200_000  # that are always used
+FEWEST_ROWS = 20_000  # that are always used
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 

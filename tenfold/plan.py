@@ -178,7 +178,7 @@ def quantities(shape, plan):
 
 PRICES = {
     "a fit": 0.0258,
-    "all rows": 7.5e-08,
+    "all rows": 1.5e-07,
     "cells to clean and scale": 1.81e-08,
     "cells to standardise": 1.32e-08,
     "cells to sort": 9.67e-08,

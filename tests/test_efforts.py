@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from tenfold import AUCRanker, efforts
 from tenfold import folds as folds_module
-from tenfold.efforts import EFFORTS, Change, first_effort, less_effort, measure_slowness, with_effort
+from tenfold.efforts import CROWD, EFFORTS, Change, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.folds import Fold, rows_in_time
 from tenfold.ranker import PublishedRanker
 
@@ -94,9 +94,9 @@ def test_a_first_effort_goes_by_what_it_takes_not_by_its_share():
         (4, 1.0, 1),
         (8, 1.0, 1),  # no more processes run at a time than there are cores
         (1, 1.05, 1),  # which may be chance
-        (1, 2.0, 2),  # eight on four cores, and one of them is this
-        (4, 2.0, 11 / 4),
-        (4, 1.5, 9 / 4),
+        (1, 2.0, 2 * CROWD),  # eight on four cores, and one of them is this
+        (4, 2.0, 11 / 4 * CROWD),
+        (4, 1.5, 9 / 4 * CROWD),
         (4, 1.25, 1),  # it may have waited for files
     ],
 )
