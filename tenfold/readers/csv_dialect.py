@@ -4,7 +4,8 @@ import codecs
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from preprocess import InputError, is_number
 from tenfold.readers.base import is_missing, reason
@@ -44,6 +45,7 @@ class Dialect:
     first_lines: int
     width: int
     rows: list
+    is_grouped: bool = False  # that there are commas between thousands
     is_checked: bool = False  # that all rows are as wide
     start: int = 0  # the byte from which on the file is read, if not from its beginning
     stop: "int | None" = None
@@ -60,8 +62,7 @@ class Dialect:
         mark = ", with a decimal comma" if self.decimal == "," else ""
         cells = f"cells are separated by {SEPARATORS.get(self.sep, repr(self.sep))}{mark}"
         notes = [f"{path}: {cells}"] if self.sep != "," or mark else []
-        cells = (AROUND.sub("", cell) for row in self.rows[1:] for cell in row)
-        if self.decimal == "." and any(map(GROUPED.fullmatch, cells)):
+        if self.is_grouped:
             notes.append(f"{path}: commas in numbers are between thousands: 1,234 is 1234")
         return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
 
@@ -79,7 +80,15 @@ def open_csv(path, encoding, unpacked=True, start=0, stop=None):
 
 def find_dialect(path, wanted, unpacked=True):
     """The `Dialect` of a file, by what the user says and by its first lines."""
-    encoding = _find_encoding(path, wanted.encoding, unpacked)
+    usual = (getattr(wanted.like, "csv", None) or {}).get("decimal", ".")
+    found = path.stat()
+    return replace(_find_dialect(path, found.st_size, found.st_mtime_ns, wanted.sep, wanted.encoding, usual, unpacked))
+
+
+@lru_cache(maxsize=64)
+def _find_dialect(path, n_bytes, changed, sep, encoding, decimal, unpacked):
+    """As `find_dialect`, once for all pieces of a file that does not change."""
+    encoding = _find_encoding(path, encoding, unpacked)
     try:
         skip, before, lines, whole = _first_lines(path, encoding, unpacked)
     except UnicodeError as error:
@@ -88,8 +97,8 @@ def find_dialect(path, wanted, unpacked=True):
         raise InputError(f"{path} has no rows, expected at least two")
     if any("\0" in line for line in lines):
         raise InputError(f"{path} is not CSV text: it holds null characters; --encoding utf-16-le may help")
-    if wanted.sep is not None:
-        sep = _check_separator(wanted.sep)
+    if sep is not None:
+        sep = _check_separator(sep)
     elif said := SAYS_SEPARATOR.fullmatch(before):
         sep = said[1]
     else:
@@ -103,11 +112,13 @@ def find_dialect(path, wanted, unpacked=True):
         width -= 1  # there is a separator at the end of every line
     if width > MOST_COLUMNS:
         raise InputError(f"{path} has {width} columns, expected at most {MOST_COLUMNS} in a CSV file")
-    decimal = _find_decimal(rows, (getattr(wanted.like, "csv", None) or {}).get("decimal", "."))
+    decimal = _find_decimal(rows, decimal)
     dialect = Dialect(encoding, sep, decimal, skip, first_lines, width, rows)
     for number, row in enumerate(rows, start=1):
         check_width(path, number, row, width)
     dialect.rows = [[cell.strip() for cell in row[:width]] for row in rows]
+    cells = (AROUND.sub("", cell) for row in dialect.rows[1:] for cell in row)
+    dialect.is_grouped = decimal == "." and any(map(GROUPED.fullmatch, cells))
     return dialect
 
 

@@ -127,7 +127,7 @@ def stream(paths, wanted, start=0, stop=None):
     (path,) = paths
     dialect = find_dialect(path, wanted, unpacked=False)
     dialect.start, dialect.stop = start, stop
-    layout = find_layout(path, dialect, wanted)
+    layout, notes = find_layout(path, dialect, wanted), dialect.notes(path)
     like, skip = wanted.like, 0
     while True:  # once the first rows have told what the columns are, all is read anew, by that
         how = layout.names is not None, layout.target, _text_columns(path, dialect, layout, like), False
@@ -136,7 +136,7 @@ def stream(paths, wanted, start=0, stop=None):
                 continue
             table = Table(dialect.width, layout.target)
             table.add(frame)
-            data = make_data(path, layout, table.finish(), like, dialect.decimal, dialect.notes(path))
+            data = make_data(path, layout, table.finish(), like, dialect.decimal, notes)
             if table.ends_are_missing() and not dialect.is_checked:
                 check_widths(path, dialect, unpacked=False)
             yield data, share
