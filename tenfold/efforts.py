@@ -6,6 +6,7 @@ a slow or busy machine prints one of a few numbers that can be had again.
 
 import time
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from joblib import cpu_count
@@ -45,6 +46,7 @@ def measure_slowness(started, jobs):
     return _core_slowness() * CROWD * max((shared * cores - 1 + min(jobs, cores)) / cores, 1)
 
 
+@cache
 def _core_slowness():
     """The least of some tries: it is the core that is measured, not what else runs on it."""
     A = np.random.RandomState(0).random_sample((400, 400)).astype(np.float32)

@@ -14,7 +14,6 @@ from threading import Thread
 from zipfile import ZipFile
 
 import joblib
-import numpy as np
 from joblib.parallel import BACKENDS, DEFAULT_BACKEND, get_active_backend
 from threadpoolctl import threadpool_limits
 
@@ -72,7 +71,7 @@ def _as_they_end(pool, pending, seconds=None):
 
     The pool itself finds out that a worker was killed, but not if that was while it sent a result.
     """
-    end = time.monotonic() + (np.inf if seconds is None else seconds)
+    end = time.monotonic() + (float("inf") if seconds is None else seconds)
     while pending:
         gone = [worker for worker in list(pool._processes.values()) if not worker.is_alive()]
         left = max(end - time.monotonic(), 0)

@@ -21,7 +21,7 @@ from tenfold.parallel import cluster, joblib_runs_elsewhere, processes, through_
 from tenfold.parts import AT_A_TIME, Samples, Setup, State, learn_part
 from tenfold.plan import MANY_ROWS
 from tenfold.ranker import AUCRanker, PublishedRanker
-from tenfold.readers import find_streams
+from tenfold.readers import find_streams, group_files
 from tenfold.readers.text import CannotCut
 from tenfold.reliability import auc_and_error
 from tenfold.stream_features import fit_features
@@ -282,7 +282,7 @@ def choose_lanes(function, learners, Z, y, counts):
 
 def run_stream(options, terminal, settings):
     """Learn from files of any size in one pass; a generator of the AUC on rows held out of the stream."""
-    files, _ = find_streams(options.files)
+    files, _ = group_files(options.files)
     names, options.files = options.files, [path for paths in files for path in paths]
     return _run_stream(names, options, terminal, settings)
 

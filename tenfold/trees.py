@@ -6,14 +6,13 @@ They are grown by scikit-learn; how much they count is learned like everything e
 Reference: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
 """
 
-import warnings
-
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
 
 from preprocess import take
 from tenfold.plan import LEAVES
+from tenfold.readers.base import no_warnings
 
 BINS = 63  # in which the values of a column are put
 PACE = 5.0  # learning rate times the number of trees
@@ -85,8 +84,7 @@ def choose_columns(Z, y, n_columns):
     """The numbers of at most so many columns, in order: those whose means differ most between the classes."""
     if Z.shape[1] <= n_columns:
         return np.arange(Z.shape[1])
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # some columns may be constant in these rows
+    with no_warnings(), np.errstate(all="ignore"):  # some columns may be constant in these rows
         return SelectKBest(f_classif, k=n_columns).fit(Z, y).get_support(indices=True)
 
 

@@ -108,6 +108,12 @@ def find_streams(names):
 
     The names are those of files, of directories, or patterns; their order does not matter, but for that of a pair.
     """
+    groups, notes = group_files(names)
+    return groups, notes + find_copies(groups)
+
+
+def group_files(names):
+    """As `find_streams`, without a look into the files for copies of others."""
     streamed = {reader: {e for unit in getattr(reader, "STREAMED", ()) for e in unit} for reader in READERS}
     files, notes = find_files(names, set().union(*streamed.values()))
     readers = {reader for reader, endings in streamed.items() if any(ending(file) in endings for file in files)}
@@ -115,4 +121,4 @@ def find_streams(names):
         raise _unknown(files)
     (reader,) = readers
     groups = reader.group(files) if hasattr(reader, "group") else [(file,) for file in sorted(files)]
-    return groups, notes + find_copies(groups)
+    return groups, notes

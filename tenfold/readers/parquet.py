@@ -38,9 +38,7 @@ def stream(paths, wanted, start=0, stop=None):
     width = len(layout.names)
     groups = range(file.num_row_groups)[start:stop]
     n_rows, n_read = sum(file.metadata.row_group(group).num_rows for group in groups), 0
-    n_at_a_time = rows_at_a_time(
-        2 * width, wanted.at_a_time
-    )  # they are in memory twice, as pyarrow has them and as ours
+    n_at_a_time = rows_at_a_time(2 * width, wanted.at_a_time)  # they are in memory twice, as pyarrow's and as ours
     for batch in _batches(path, file, groups, n_at_a_time):
         table = Table(width, layout.target)
         table.cells = np.empty((batch.num_rows, len(table.columns)))
