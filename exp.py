@@ -19,6 +19,7 @@ STARTED = time.monotonic() - time.process_time()  # about when the process start
 
 import argparse  # noqa: E402
 import contextlib  # noqa: E402
+import gc  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
 import threading  # noqa: E402
@@ -33,7 +34,6 @@ OF_FOLDS = ("compare", "plots", "explain", "page")  # options that need folds
 EXTRAS = ("cost", "save", "scores", "plots", "explain", "page")  # options for what is done once the AUC is known
 PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algorithm
 
-# Longer help texts.
 FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .tsv,
 .npz, .parquet, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
 FEATURES = """what to learn from. auto: the columns, similarities to some training rows (landmarks), and if rows are
@@ -121,14 +121,11 @@ def number(kind, low, what, high=float("inf")):
     """An argparse type: a ``kind`` below ``high`` and at least ``low``, or above it if ``low`` is a float."""
 
     def parse(text):
-        try:
+        with contextlib.suppress(ValueError):
             value = kind(text)
-        except ValueError:
-            value = None
-        inside = value is not None and (value > low if isinstance(low, float) else value >= low) and value < high
-        if not inside:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-        return value
+            if (value > low if isinstance(low, float) else value >= low) and value < high:
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
     return parse
 
@@ -226,6 +223,7 @@ def run(options):
 
     if sys.modules["pandas"] is None:
         del sys.modules["pandas"]
+    gc.enable()
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
     try:
@@ -279,7 +277,9 @@ def main(argv=None, started=None):
 
 
 if __name__ == "__main__":
+    gc.disable()  # while modules are imported: there is no garbage among them
     code = main(started=STARTED)
+    gc.freeze()  # nor is it worth a last search, which would take half a second
     if code and threading.active_count() > 1:
         os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever
     sys.exit(code)

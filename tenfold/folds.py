@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import joblib
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import auc, roc_auc_score, roc_curve
 from sklearn.model_selection import StratifiedKFold
@@ -16,7 +17,8 @@ from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, throu
 from tenfold.plan import draw_rows
 
 RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
-FEWEST_ROWS = 20_000  # that are always used
+FEWEST_ROWS = 20_000  # that are always used,
+FEWEST_CELLS = 1e8  # unless they have more cells than these
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
@@ -76,11 +78,13 @@ def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda use
     Then they are a half, a quarter, an eighth or so on of all; rows of the commoner class are the first to be left out.
     ``report`` is told how many there are, and of how many.
     """
-    if not hasattr(estimator, "expected_seconds") or len(y) <= FEWEST_ROWS:
+    cells = X.nnz if sp.issparse(X) else X.size
+    fewest = min(FEWEST_ROWS, int(FEWEST_CELLS * len(y) / max(cells, 1)))
+    if not hasattr(estimator, "expected_seconds") or len(y) <= fewest:
         return X, y
     least, every = with_effort(estimator, EFFORTS[-1]), np.arange(len(y))
     slowness, share = measure_slowness(started, jobs), 1
-    while len(y) > FEWEST_ROWS * share:
+    while len(y) > fewest * share:
         seconds = least.expected_seconds(X, y[::share], every[::share])
         if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic())):
             break

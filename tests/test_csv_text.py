@@ -55,6 +55,20 @@ def test_csv_missing_cells(tmp_path):
     assert_array_equal(data.X, [[1, nan], [nan, 2], [nan, nan], [nan, nan], [np.inf, 3]])
 
 
+@pytest.mark.parametrize("gap", [" ", "    "])
+def test_csv_spaces_before_cells_of_a_late_row_are_no_part_of_them(tmp_path, gap):
+    """Neither of numbers nor of quotes, which may hold separators; the first rows do not tell."""
+    rows = ['7,"red,or",0', "8,blue,1"] * 2_000
+    late = f'9,{gap}"red,or",{gap}1', f"{gap}NA,{gap}blue,0"
+    told, plain = (
+        load(write(tmp_path / name, "\n".join(["n,colour,y", *rows, *last]) + "\n"))
+        for name, last in (("a.csv", late), ("b.csv", [row.replace(f",{gap}", ",").strip() for row in late]))
+    )
+    assert_array_equal(told.X, plain.X)
+    assert_array_equal(told.y, plain.y)
+    assert told.X.shape == (4_002, 3) and np.isnan(dense(told.X)[-1, 0])
+
+
 def test_csv_text_becomes_one_column_a_value(tmp_path):
     """A test file may hold the values in another order, and others; those and missing ones are zero in all columns."""
     train = load(write(tmp_path / "train.csv", "n,colour,y\n5,red,0\n6,blue,1\n7, red,1\n8,?,0\n"))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import call, make_rows
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
@@ -192,6 +193,15 @@ def test_few_rows_are_all_used_and_so_are_those_of_the_published_algorithm(many_
     X, y = many_rows
     assert len(rows_in_time(X[:1_000], y[:1_000], Priced(), 10, 1, 0, -1)[1]) == 1_000
     assert rows_in_time(X, y, PublishedRanker(), 10, 1, 0, -1)[0] is X
+
+
+def test_of_wide_rows_fewer_are_always_used(many_rows, monkeypatch):
+    (X, y), settings = many_rows, (Priced(), 10, 1, 0, -1)
+    monkeypatch.setattr(folds_module, "FEWEST_CELLS", 2_000)
+    assert len(rows_in_time(X, y, *settings)[1]) == 1_000
+    assert len(rows_in_time(np.repeat(X, 4, axis=1), y, *settings)[1]) == 500
+    assert len(rows_in_time(sp.csr_array(np.repeat(X + 1, 4, axis=1)), y, *settings)[1]) == 500
+    assert len(rows_in_time(sp.csr_array(X.shape), y, *settings)[1]) == 1_000
 
 
 def test_a_run_that_uses_some_rows_says_so_unless_all_are_asked_for(monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from preprocess import InputError, as_float
 from tenfold.readers.base import allow, is_missing, size
 
 ROW_BYTES, COLUMN_BYTES = 100, 500  # of memory that a row or a column costs beside its cells
-BLOCK = 512, 512  # rows and columns that are turned from column order into row order at a time
+BLOCK = 256, 256  # rows and columns that are turned from column order into row order at a time
 
 
 def check(path, data, like):

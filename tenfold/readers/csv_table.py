@@ -22,6 +22,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
         import pandas as pd
     except ImportError:
         raise InputError(f"{path} is a CSV file: install pandas to read it") from None
+    spaces = dialect.has_spaces(path)
     text, share = dialect.open(path, with_first=not has_header, unpacked=unpacked)
     columns = range(dialect.width + 1)
     with text:
@@ -33,7 +34,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
                 header=None,
                 names=columns,
                 index_col=False,
-                skipinitialspace=True,
+                skipinitialspace=spaces,
                 dtype=dict.fromkeys({*as_text, target} - {None}, str),
                 keep_default_na=False,
                 na_values={j: [] if j == target else NA_VALUES for j in columns},
