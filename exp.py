@@ -36,8 +36,8 @@ PUBLISHED = ("C", "buffer", "update", "passes")  # options of the published algo
 
 FILES = """data to cross-validate (default: an embedded sample); a second file is the test set. MATLAB, .csv, .tsv,
 .npz, .parquet, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
-FEATURES = """what to learn from. auto: the columns, similarities to some training rows (landmarks), and if rows are
-many the scores of boosted trees; linear: the scaled columns only, with C chosen inside each fold (default: auto)"""
+FEATURES = """what to learn from. auto: the columns, similarities to some training rows (landmarks), and the scores of
+boosted trees or of a random forest; linear: the scaled columns only, with C chosen inside each fold (default: auto)"""
 COST = """decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, those
 of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of --compare that use
 costs (default: no decisions)"""

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from preprocess import row_chunks
 from tenfold.plan import LEAVES
-from tenfold.trees import TreeFeatures, Trees
+from tenfold.trees import ForestFeatures, TreeFeatures, Trees
 
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
 LEAST_DEVIATION = 0.05  # of a column's range
@@ -77,7 +77,12 @@ class Versions(dict):
     def __init__(self, columns, Z, landmarks=None):
         super().__init__(scaled=Z)
         self.columns = columns
-        self.landmarks = self if landmarks is None else landmarks
+        self._landmarks = landmarks
+
+    @property
+    def landmarks(self):
+        """Those of the landmarks, which may be these rows: a reference to itself would keep them in memory for long."""
+        return self if self._landmarks is None else self._landmarks
 
     def __missing__(self, key):
         if isinstance(key, tuple):
@@ -319,9 +324,9 @@ def wide_feature_sets():
     return FeatureSets(None, {"linear": ScaledFeatures()})
 
 
-def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None):
+def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_forest=0):
     """The columns and curves over them, similarities to landmarks that fall off as a bell, with a peak, or as both, and
-    what trees say.
+    what trees say, boosted ones or those of a forest.
 
     Only ``small`` data leaves time for all kinds of similarity. Without ranks there are no city-block distances; there
     rows lie at much the same distance from each other, and wider similarities do better.
@@ -338,6 +343,8 @@ def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n
         sets["rough"] = LandmarkFeatures((*peak, 1))
     if n_trees:
         sets["trees"] = TreeFeatures(n_trees, n_leaves, n_tree_columns)
+    if n_forest:
+        sets["forest"] = ForestFeatures(n_forest)
     return FeatureSets(columns, sets, n_landmarks)
 
 
@@ -345,10 +352,9 @@ def make_feature_set(kind, parts, arrays):
     """A feature set from its ``description`` and ``arrays``."""
     if kind == "linear":
         return LinearFeatures(*parts)
-    if kind == "trees":
-        feature_set = TreeFeatures(*parts)
-        feature_set.trees_ = Trees(**arrays)
-        return feature_set
+    if kind in ("trees", "forest"):
+        of_kind = {"trees": TreeFeatures, "forest": ForestFeatures}[kind]
+        return of_kind(*parts).with_trees(Trees(**arrays))
     feature_set = LandmarkFeatures(*((version, DISTANCES[distance], *rest) for version, distance, *rest in parts))
     feature_set.median_ = list(arrays["median"])
     return feature_set

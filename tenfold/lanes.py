@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from oam import PairLearner
-from tenfold.plan import MANY_ROWS
+from tenfold.plan import MANY_ROWS, VISITS_OF_ONE
 
 STEP_SIZES = (200.0, 2_500.0, 30_000.0)
 SHARPNESS = 0.25  # from 0.125 to 0.5 the mean AUC over 26 data sets stays within .0006
@@ -66,7 +66,7 @@ class LaneEnsemble:
         results, learned, planned, stop = [], 0, 0, False
         for F, rows in feature_sets:
             evaluate = partial(self._evaluate, F, y[rows], fold[rows], lane_fold, rows)
-            visits = max(self.visits, len(rows))
+            visits = max(self.visits, len(rows)) if F.shape[1] > 1 else min(VISITS_OF_ONE, len(rows))
             for visited, learner in self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits):
                 end = partial(self._combine, results, evaluate, learner, y)
                 stop = monitor is not None and monitor(learned + visited, end)

@@ -4,7 +4,7 @@ The price list below has the seconds that each kind of work takes on one core li
 checked against measured seconds by ``bench/cost.py``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
@@ -22,6 +22,14 @@ LEAVES = 40  # of a tree, at most; fewer would find less
 TREE_CELLS = 1e6  # to grow trees on
 FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little; better they look at fewer columns
 TREE_COLUMNS = 50  # then: those in which the classes differ most
+FOREST = 50  # trees of a random forest, with a budget of 1, at most
+FEWEST_FOREST = 40  # fewer say little
+FOREST_ROWS = 500, 3_000  # to grow it on, at least and at most
+FOREST_CELLS = 10_000  # that a tree looks at, with a budget of 1: of each row, as many as the root of the columns
+ROOM = 1.15  # times the target, that a plan with a forest may cost
+VISITS_OF_ONE = (
+    2_000  # rows to learn from if there is one feature: whether it is for or against is all there is to learn
+)
 SIMILAR = 0.45  # share of the landmarks and visits where there are trees, which then say more
 LEAST_SCALE = 0.002
 TARGET = 0.65  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
@@ -61,6 +69,8 @@ class Plan:
     tree_rows: int  # of the training rows, those to grow them on
     tree_columns: int  # the same of the columns
     wide: bool  # whether there are too many cells for anything but the scaled columns
+    forest: int = 0  # trees of a random forest
+    forest_rows: int = 0  # of the training rows, those to grow it on
 
 
 def make_plan(shape, budget=1.0):
@@ -68,7 +78,7 @@ def make_plan(shape, budget=1.0):
 
     Four times the budget is twice as many rows, trees, landmarks and visits. If that costs too much, because there are
     many columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the
-    rest costs.
+    rest costs. Where there are no boosted trees and there is room for it, a forest comes on top.
     """
     smallest, largest = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE)
     target = TARGET * budget
@@ -87,7 +97,18 @@ def make_plan(shape, budget=1.0):
             else:
                 largest = middle
         largest = smallest
-    return _scaled_plan(shape, largest, wide)
+    plan = _scaled_plan(shape, largest, wide)
+    return _with_forest(shape, plan, largest, ROOM * allowed)
+
+
+def _with_forest(shape, plan, scale, allowed):
+    """The plan with as large a forest as it takes, or as there is time for, unless that is none."""
+    if plan.trees or plan.wide or shape.sparse:
+        return plan
+    n_rows = int(min(plan.rows, np.clip(FOREST_CELLS * scale**0.5 / shape.n_columns**0.5, *FOREST_ROWS)))
+    without, richer = (sum(costs(shape, replace(plan, forest=n, forest_rows=n_rows)).values()) for n in (0, FOREST))
+    n_trees = int(FOREST * min(scale, (allowed - without) / max(richer - without, 1e-9)))
+    return replace(plan, forest=n_trees, forest_rows=n_rows) if n_trees >= FEWEST_FOREST else plan
 
 
 def _cost(shape, scale, wide):
@@ -145,7 +166,8 @@ def quantities(shape, plan):
     in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
     kernels = 0 if not m else 3 if plan.small else 1
     linear_visits, visits = max(plan.visits, rows), max(plan.visits, plan.sample) * kernels
-    tree_visits = max(plan.visits, plan.tree_rows) * (plan.trees > 0)
+    tree_visits = min(VISITS_OF_ONE, plan.tree_rows) * (plan.trees > 0)
+    tree_visits += min(VISITS_OF_ONE, plan.forest_rows) * (plan.forest > 0)
     linear_products = min(linear, rows) if in_row_space else linear
     far = linear_products > 4_000  # too long for the cache
     distances = m * (plan.sample + m + n_test)
@@ -173,6 +195,9 @@ def quantities(shape, plan):
         "columns of trees": trees * plan.leaves / LEAVES * plan.tree_columns,
         "cells of trees": trees * seen * plan.tree_columns,
         "rows through trees": (plan.tree_rows + n_test * plan.folds) * plan.trees,
+        "forest": plan.forest,
+        "cells of a forest": plan.forest * plan.forest_rows * d**0.5,
+        "rows through a forest": plan.forest * n_test,
     }
 
 
@@ -199,6 +224,9 @@ PRICES = {
     "columns of trees": 1.79e-05,
     "cells of trees": 1.06e-08,
     "rows through trees": 9.18e-08,
+    "forest": 0.0012,
+    "cells of a forest": 2.5e-07,
+    "rows through a forest": 1.2e-07,
 }
 
 

@@ -65,14 +65,14 @@ class AUCRanker(_Ranker):
     """Scores that rank the positives of two classes above the negatives, by online AUC maximization on rich features.
 
     A fit cleans and scales the rows, makes sets of features of them (the columns, curves over them, similarities to
-    some of the rows), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the
+    some of the rows, what trees say), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the
     mean of the lanes, by shares that follow from how well they rank the rows they held out. The same rows give
     probabilities.
 
     Parameters
     ----------
     features : {"auto", "linear"}, default="auto"
-        What to learn from: the columns and similarities to training rows, or the scaled columns only.
+        What to learn from: the columns, similarities to training rows and scores of trees, or the scaled columns only.
     budget : float, default=1.0
         Seconds of one core that a fit is planned for. The amount of work follows from this and the shape of the data,
         not from the machine.
@@ -144,7 +144,8 @@ class AUCRanker(_Ranker):
         def watch(n_rows, end):
             return monitor(n_rows, lambda: (end(), take_over()))
 
-        of_kinds = {"landmarks": thin(y, plan.sample), "trees": thin(y, plan.tree_rows)}
+        n_rows = {"landmarks": plan.sample, "trees": plan.tree_rows, "forest": plan.forest_rows}
+        of_kinds = {kind: thin(y, n) for kind, n in n_rows.items()}
         features = feature_sets.fit_transform(Z, y, fold, of_kinds, rng)
         ensemble.fit(features, y, fold, None if monitor is None else watch)
         take_over()
@@ -181,7 +182,8 @@ def _make_feature_sets(plan, Z, y):
     if plan.wide:
         return wide_feature_sets()
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
-    return rich_feature_sets(columns, plan.landmarks, plan.small, plan.trees, plan.leaves, plan.tree_columns)
+    trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
+    return rich_feature_sets(columns, plan.landmarks, plan.small, *trees)
 
 
 class PublishedRanker(_Ranker):

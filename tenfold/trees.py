@@ -1,13 +1,14 @@
-"""What boosted trees say of a row, as a feature.
+"""What trees say of a row, as a feature: boosted ones where rows are many, a random forest where they are few.
 
 Trees find thresholds and interactions of a few columns, which neither the columns nor similarities of rows show well.
 They are grown by scikit-learn; how much they count is learned like everything else.
 
-Reference: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
+References: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
+L. Breiman. Random Forests. Machine Learning 45, 2001.
 """
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
 
 from preprocess import take
@@ -17,6 +18,8 @@ from tenfold.readers.base import no_warnings
 BINS = 63  # in which the values of a column are put
 PACE = 5.0  # learning rate times the number of trees
 MOST_PACE = 0.3  # learning rate
+LEAF_ROWS = 3  # at least, in a tree of a forest
+RAREST = 1e-3  # probability that a forest can tell from none
 
 
 class TreeFeatures:
@@ -60,12 +63,63 @@ class TreeFeatures:
         """All that was learned and is needed to score, as arrays by name."""
         return vars(self.trees_)
 
+    def with_trees(self, trees):
+        """The same, with trees that were grown before."""
+        self.trees_ = trees
+        return self
+
     def coefficients(self, w):
         """By how much the score counts."""
         return w * self.scale_
 
     def score(self, versions, coefficients):
         return self.trees_.score(versions["scaled"]) * coefficients[0]
+
+
+class ForestFeatures(TreeFeatures):
+    """The logarithm of the share of positives that a random forest finds.
+
+    Each training row is described by those trees of the one forest that have been grown without it.
+    """
+
+    kind = "forest"
+
+    def __init__(self, n_trees):
+        self.n_trees = n_trees
+
+    def fit_transform(self, versions, y, fold):
+        Z, forest = versions["scaled"], RandomForestClassifier(self.n_trees, min_samples_leaf=LEAF_ROWS, random_state=0)
+        with no_warnings():  # few trees may leave a row out of none
+            forest.set_params(oob_score=True).fit(Z, y)
+        share = forest.oob_decision_function_[:, 1]
+        scores = _log(np.where(np.isnan(share), np.mean(y > 0), share))
+        self.trees_ = Trees.joined([_trees_of_forest(tree.tree_) for tree in forest.estimators_])
+        self.scale_ = np.float32(1 / max(scores.std(), 1e-6))
+        return (scores[:, None] * self.scale_).astype(np.float32)
+
+    def description(self):
+        return self.kind, [self.n_trees]
+
+    def with_trees(self, trees):
+        if (trees.value < 0).any():
+            raise ValueError("its forest has shares below 0")
+        return super().with_trees(trees)
+
+    def score(self, versions, coefficients):
+        return _log(self.trees_.score(versions["scaled"])) * coefficients[0]
+
+
+def _log(share):
+    return np.log(share + RAREST)
+
+
+def _trees_of_forest(tree):
+    """A tree of a forest as `Trees`, whose value is the share of positives."""
+    is_leaf, itself = tree.children_left < 0, np.arange(tree.node_count)
+    left, right = (np.where(is_leaf, itself, side) for side in (tree.children_left, tree.children_right))
+    of_class = tree.value[:, 0, :]
+    share = of_class[:, 1] / of_class.sum(axis=1)
+    return Trees(np.array([0]), np.where(is_leaf, 0, tree.feature), tree.threshold, left, right, share)
 
 
 def grow(booster, Z, y, n_columns=None):

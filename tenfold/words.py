@@ -12,6 +12,7 @@ FEATURE_SETS = {
     "smooth": "wide, smooth similarities to landmarks",
     "rough": "wide, rough similarities to landmarks",
     "trees": "scores of boosted trees",
+    "forest": "scores of a random forest",
 }
 EFFORTS = {1: "all", 1 / 2: "half", 1 / 4: "a quarter", 1 / 8: "an eighth", 1 / 16: "a sixteenth"}
 OUTCOME_HEAD = ["decisions", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "cost", "savings"]

@@ -50,7 +50,9 @@ def quick_plans():
     """Folds learn less than they should, and do not measure the machine, for tests of all that is around them."""
     make_plan = ranker.make_plan
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), visits=300))
+        patch.setattr(
+            ranker, "make_plan", lambda *shape_and_budget: replace(make_plan(*shape_and_budget), visits=300, forest=0)
+        )
         patch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)
         yield
 

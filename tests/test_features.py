@@ -1,6 +1,8 @@
 """Scaled rows become features. Oracles: SciPy, scikit-learn, and kernels computed in full."""
 
+import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -445,3 +447,20 @@ def test_a_set_made_from_its_description_scores_the_same(Z, y, fold, rng, featur
     for feature_set, made, c in zip(feature_sets.sets.values(), again, coefficients, strict=True):
         assert isinstance(feature_set, type(made)) and feature_set.kind == made.kind
         assert_array_equal(made.score(versions, c), feature_set.score(versions, c))
+
+
+def test_rows_are_given_back_as_soon_as_their_versions_are_gone(rng):
+    """Without a search for garbage, which comes late where objects are few and large."""
+    Z = rng.rand(9, 3).astype(np.float32)
+    for landmarks in (None, Versions(columns_of(Z), Z)):
+        versions = Versions(columns_of(Z), Z, landmarks)
+        assert versions.landmarks is (versions if landmarks is None else landmarks)
+        versions["standard"]
+        alive, gc_was_enabled = weakref.ref(versions), gc.isenabled()
+        gc.disable()
+        try:
+            del versions
+            assert alive() is None
+        finally:
+            if gc_was_enabled:
+                gc.enable()

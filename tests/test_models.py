@@ -87,6 +87,24 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
         assert_array_equal(load_model(tmp_path / "model.npz").decision_function(rows), model.decision_function(rows))
 
 
+def test_a_model_with_a_forest(tmp_path, monkeypatch):
+    """Some of the rows grow it; a damaged one is refused."""
+    make_plan = ranker.make_plan
+    monkeypatch.setattr(ranker, "make_plan", lambda *a: replace(make_plan(*a), trees=0, forest=12, forest_rows=200))
+    X, y = mixed_rows(300)
+    y = np.where((X[:, 0] > 0) ^ (X[:, 3] > 0) ^ (X[:, 4] > 2), 1, -1)  # which trees find well
+    model = fit(X, y)
+    assert model.shares_["forest"] > 0 and len(model.score_function_.feature_sets.sets["forest"].trees_.root) == 12
+    loaded = saved_and_loaded(model, tmp_path / "model.npz")
+    others = mixed_rows(60)[0]
+    for rows in (X, others + 0.3, 1e6 * others, -1e300 * others, others.astype(np.float32)):
+        assert np.isfinite(model.decision_function(rows)).all()
+        assert_array_equal(loaded.decision_function(rows), model.decision_function(rows))
+    rewrite(tmp_path / "model.npz", lambda arrays, about: arrays["set.forest.value"].__setitem__(-1, -0.5))
+    with pytest.raises(InputError, match="is damaged: its forest has shares below 0"):
+        load_model(tmp_path / "model.npz")
+
+
 def saved_and_loaded(model, path):
     model.save(path)
     return load_model(path)

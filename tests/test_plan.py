@@ -75,6 +75,9 @@ def check_plan(made, shape, budget=1.0):
     assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows and 1 <= made.tree_columns <= shape.n_columns
     assert made.trees == 0 or made.trees >= plan.FEWEST_TREES
     assert made.trees == 0 or not (shape.sparse or made.wide)
+    assert made.forest == 0 or not (shape.sparse or made.wide or made.trees)
+    assert type(made.forest) is type(made.forest_rows) is int and 0 <= made.forest_rows <= made.rows
+    assert made.forest == 0 or (made.forest >= plan.FEWEST_FOREST and made.forest_rows >= min(shape.n_rows, 200))
     assert made.rows >= min(shape.n_rows, 200)  # however many cells, it is not nothing
     assert made.sample * made.landmarks * 4 < 2**30 * max(budget, 1)  # bytes of features
     assert made.landmarks == 0 or not (shape.sparse or made.wide)
@@ -110,7 +113,9 @@ def test_a_plan_costs_no_more_than_it_may_or_it_is_the_smallest(shape, budget, p
         assert seconds.keys() == prices.keys()
         assert all(np.isfinite(s) and s >= 0 for s in seconds.values())
         target, smallest = plan.TARGET * budget, plan._cost(shape, plan.LEAST_SCALE * min(budget, 1), made.wide)
-        assert sum(seconds.values()) <= max(target, smallest + target / 2) * (1 + 1e-9)
+        allowed = max(target, smallest + target / 2) * (1 + 1e-9)
+        assert sum(costs(shape, replace(made, forest=0)).values()) <= allowed
+        assert sum(seconds.values()) <= allowed * (plan.ROOM if made.forest else 1)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +177,36 @@ def test_trees_are_grown_on_so_many_cells_of_all_columns_or_of_some(free):
     for d, columns in ((100, 100), (249, 249), (251, plan.TREE_COLUMNS)):
         made = make_plan(Shape(4_000, 2_000, d, d, float(d)))
         assert made.tree_rows == made.rows == 4_000 and made.tree_columns == columns
+
+
+def test_a_forest_is_grown_where_there_are_no_boosted_trees_and_there_is_room(free):
+    for n_rows, n_pos, has_trees in ((5_000, 299, False), (5_000, 300, True), (2_000, 900, False)):
+        made = make_plan(Shape(n_rows, n_pos, 16, 16, 16.0))
+        assert made.forest == plan.FOREST * (not has_trees)
+        assert made.forest_rows == (0 if has_trees else min(n_rows, plan.FOREST_CELLS // 4))
+        assert make_plan(Shape(n_rows, n_pos, 16, 16, 16.0), 0.5).forest == 0
+
+
+@pytest.mark.parametrize("budget", [1, 6])
+@pytest.mark.parametrize("price", [1e-9, 1e-4, 2e-3, 4e-3, 1e-2, 1])
+def test_a_forest_takes_no_more_than_the_room_that_is_left(monkeypatch, price, budget):
+    """All else is planned as if there were none, so that it never does harm."""
+    shape = Shape(2_000, 100, 16, 16, 16.0)
+    without = {**PRICES, "forest": 1e9}
+    monkeypatch.setattr(plan, "PRICES", without)
+    lean = make_plan(shape, budget)
+    monkeypatch.setattr(plan, "PRICES", {**PRICES, "forest": price, "cells of a forest": 0})
+    made = make_plan(shape, budget)
+    assert lean.forest == 0 and replace(made, forest=0, forest_rows=0) == lean
+    seconds, allowed = sum(costs(shape, made).values()), plan.ROOM * plan.TARGET * budget
+    assert seconds <= allowed
+    room = allowed - sum(costs(shape, lean).values())
+    if room / price < plan.FEWEST_FOREST:
+        assert made.forest == 0
+    elif room / price > 2 * plan.FOREST * budget:
+        assert made.forest == plan.FOREST * budget
+    else:
+        assert made.forest == 0 or seconds > 0.9 * allowed
 
 
 def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
@@ -279,7 +314,9 @@ def test_what_is_not_done_costs_nothing():
     none = nothing_of(Shape(5000, 500, 9, 0, 9.0))
     assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps", choice} <= none
     assert not {"Euclidean distances", "steps", "solved", *of_trees} & none
-    assert of_trees <= nothing_of(Shape(5000, 50, 9, 9, 9.0))
+    of_forest = {name for name in PRICES if "forest" in name}
+    assert of_trees <= nothing_of(Shape(5000, 50, 9, 9, 9.0)) and len(of_forest) == 3
+    assert of_forest <= none and not of_forest & nothing_of(Shape(2000, 50, 9, 9, 9.0))
 
 
 @pytest.mark.parametrize("d, looked_at", [(9, 9), (300, plan.TREE_COLUMNS)])
@@ -303,6 +340,23 @@ def test_trees_cost_by_how_many_are_grown_on_how_many_cells(monkeypatch, d, look
     assert amounts["columns of trees"] == amounts["trees"] * looked_at
     assert amounts["cells of trees"] == pytest.approx(rows * made.trees * looked_at, rel=1e-6)
     assert amounts["rows through trees"] == pytest.approx(sum(scored), rel=1e-6)
+
+
+def test_a_set_of_one_feature_is_learned_from_on_as_many_rows_as_planned(monkeypatch):
+    rng = np.random.RandomState(0)
+    n, visited = 5_000, []
+    y = np.where(np.arange(n) % 9, -1, 1)
+    fold = lanes.inner_folds(y, 3, rng)
+    learn = lanes.PairLearner.learn
+    monkeypatch.setattr(
+        lanes.PairLearner, "learn", lambda self, F, *a, **b: visited.append(F.shape) or learn(self, F, *a, **b)
+    )
+    for rows in (np.arange(n), np.arange(300)):
+        F = (y + rng.randn(n)).astype(np.float32)[rows, None]
+        ensemble = lanes.LaneEnsemble(9_000, rng).fit([(F, rows)], y, fold)
+        assert sum(shape[0] for shape in visited) == min(plan.VISITS_OF_ONE, len(rows))
+        assert ensemble.done_ == 1 and ensemble.weights_[0] > 0
+        visited.clear()
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

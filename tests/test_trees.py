@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_ind
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from tenfold import trees
 from tenfold.features import Versions, make_feature_set
 from tenfold.lanes import inner_folds
-from tenfold.trees import TreeFeatures, Trees, choose_columns, grow
+from tenfold.trees import ForestFeatures, TreeFeatures, Trees, choose_columns, grow
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -354,3 +354,74 @@ def test_trees_made_from_their_description_and_arrays_score_the_same(rng):
     assert (again.n_trees, again.n_leaves) == (4, 40)
     versions = Versions(None, rows_of(70, seed=6)[0].astype(np.float64))
     assert_array_equal(again.score(versions, np.float32([0.3])), feature_set.score(versions, np.float32([0.3])))
+
+
+# --- ForestFeatures --------------------------------------------------------------------------------------------------
+
+
+def fit_forest(Z, y, n_trees=30):
+    feature_set = ForestFeatures(n_trees)
+    return feature_set, feature_set.fit_transform(Versions(None, Z), y, np.zeros(len(y)))[:, 0]
+
+
+def test_a_forest_describes_rows_by_trees_grown_without_them():
+    """As scikit-learn's forest does it out of bag; other rows are described by all trees."""
+    (Z, y), (other, _) = rows_of(), rows_of(50, seed=5)
+    feature_set, F = fit_forest(Z, y)
+    forest = RandomForestClassifier(30, min_samples_leaf=3, oob_score=True, random_state=0).fit(Z, y)
+    expected = np.log(forest.oob_decision_function_[:, 1] + 1e-3)
+    assert_allclose(F, expected / expected.std(), rtol=1e-5, atol=1e-5)
+    coefficients = feature_set.coefficients(np.float32([0.7]))
+    scores = 0.7 * np.log(forest.predict_proba(other)[:, 1] + 1e-3) / expected.std()
+    assert_allclose(feature_set.score(Versions(None, other), coefficients), scores, rtol=1e-5, atol=1e-5)
+
+
+def test_a_rows_own_label_does_not_change_what_a_forest_says_of_it():
+    """Rows are drawn without regard to labels; what the forest says of the others does change."""
+    Z, y = rows_of(120)
+    before, F = fit_forest(Z, y)
+    changed = 0
+    for i in range(10, 20):
+        other = y.copy()
+        other[i] = -y[i]
+        after, G = fit_forest(Z, other)
+        assert G[i] / after.scale_ == pytest.approx(F[i] / before.scale_, rel=1e-5, abs=1e-6)
+        changed += np.mean(np.abs(G / after.scale_ - F / before.scale_) > 1e-3) > 0.02
+    assert changed >= 8
+
+
+def test_a_forest_finds_nothing_in_labels_that_mean_nothing():
+    n, aucs = 300, []
+    for seed in range(6):
+        rng = np.random.RandomState(seed)
+        Z, y = rng.rand(n, 5).astype(np.float32), rng.permutation(np.where(np.arange(n) % 3, -1, 1))
+        feature_set, F = fit_forest(Z, y)
+        aucs.append(roc_auc_score(y, F))
+        assert roc_auc_score(y, feature_set.trees_.score(Z)) > 0.9  # of rows that the trees have seen
+    error = np.sqrt((n + 1) / (12 * n / 3 * 2 * n / 3) / len(aucs))
+    assert np.mean(aucs) == pytest.approx(0.5, abs=4 * error)
+
+
+@pytest.mark.parametrize("n_pos, n, n_trees", [(1, 40, 30), (39, 40, 30), (1, 2, 5), (2, 4, 1), (20, 40, 1)])
+def test_a_forest_of_few_trees_or_rows_does_no_harm(rng, n_pos, n, n_trees):
+    """One tree has seen most rows: what it says of these is what is true of all."""
+    Z, y = rng.rand(n, 3).astype(np.float32), np.where(np.arange(n) < n_pos, 1, -1)
+    feature_set, F = fit_forest(Z, y, n_trees)
+    scores = feature_set.score(Versions(None, Z), feature_set.coefficients(np.float32([1])))
+    assert np.isfinite(F).all() and np.isfinite(scores).all()
+    assert len(feature_set.trees_.root) == n_trees
+    equal, G = fit_forest(np.ones((n, 3), np.float32), y, n_trees)
+    assert np.isfinite(G).all() and len(set(equal.score(Versions(None, Z), np.float32([1])))) == 1
+
+
+def test_a_forest_made_from_its_description_and_arrays_scores_the_same():
+    feature_set, _ = fit_forest(*rows_of())
+    kind, parts = json.loads(json.dumps(feature_set.description()))
+    arrays = {name: A.copy() for name, A in feature_set.arrays().items()}
+    again = make_feature_set(kind, parts, arrays)
+    assert isinstance(again, ForestFeatures) and again.n_trees == 30
+    versions = Versions(None, rows_of(70, seed=6)[0].astype(np.float64))
+    assert_array_equal(again.score(versions, np.float32([0.3])), feature_set.score(versions, np.float32([0.3])))
+    arrays["value"][5] = -1e-3
+    with pytest.raises(ValueError, match="shares below 0"):
+        make_feature_set(kind, parts, arrays)
