@@ -65,9 +65,9 @@ class AUCRanker(_Ranker):
     """Scores that rank the positives of two classes above the negatives, by online AUC maximization on rich features.
 
     A fit cleans and scales the rows, makes sets of features of them (the columns, curves over them, similarities to
-    some of the rows, what trees say), learns from each set by `oam.PairLearner` in lanes (step sizes times inner folds), and takes the
-    mean of the lanes, by shares that follow from how well they rank the rows they held out. The same rows give
-    probabilities.
+    some of the rows, what trees say), learns from each set by `oam.PairLearner` in lanes (step sizes times inner
+    folds), and takes the mean of the lanes, by shares that follow from how well they rank the rows they held out. The
+    same rows give probabilities.
 
     Parameters
     ----------
