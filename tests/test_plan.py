@@ -174,6 +174,8 @@ def test_trees_are_grown_on_so_many_cells_of_all_columns_or_of_some(free):
         made = make_plan(Shape(6_000, 2_000, d, d, float(d)))
         assert made.trees == plan.TREES and made.tree_columns == columns
         assert made.tree_rows == min(made.rows, int(plan.TREE_CELLS / columns))
+        similar = plan.SIMILAR if columns == d else plan.SIMILAR_OF_MANY
+        assert made.visits == int(14_000 * similar) and made.landmarks <= 900 * similar
     for d, columns in ((100, 100), (249, 249), (251, plan.TREE_COLUMNS)):
         made = make_plan(Shape(4_000, 2_000, d, d, float(d)))
         assert made.tree_rows == made.rows == 4_000 and made.tree_columns == columns
