@@ -58,6 +58,11 @@ class Samples:
     def signs(self):
         return np.repeat(list(self.reservoirs), self.sizes())
 
+    def trim(self, rng):
+        """Give back the room for rows to come, which would have to be sent from worker to worker."""
+        for sign, reservoir in self.reservoirs.items():
+            self.reservoirs[sign] = merge_reservoirs([reservoir], len(reservoir), rng)
+
     def merge(self, others, size, rng):
         """The same for all rows that were added to this one and the others."""
         merged = Samples(size)
@@ -125,6 +130,8 @@ def learn_part(number, setup, learners, size, key, parts, report=lambda n_rows, 
     for name, learner in state.learners.items():
         learner.end()
         learner.P, learner.N = own[name].reservoirs[1], own[name].reservoirs[-1]
+    for samples in (state.to_choose, state.to_test):
+        samples.trim(rng)
     return state
 
 

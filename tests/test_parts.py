@@ -1,7 +1,10 @@
 """Samples of rows, and states of parts of a stream, merged."""
 
+import pickle
+
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from oam import PairLearner
 from tenfold.parts import Samples, State
@@ -19,6 +22,24 @@ def test_samples_are_of_each_class_apart(rng):
     rows, y = samples.rows()
     assert set(rows[y > 0, 0] % 4) == {0} and 0 not in set(rows[y < 0, 0] % 4)
     assert len(set(rows[:, 0])) == 80
+
+
+def test_trimmed_samples_hold_the_same_rows_and_no_room_for_others(rng):
+    samples = Samples(5_000)
+    Z, y = rng.rand(120, 3), np.where(np.arange(120) < 7, 1, -1)
+    samples.add(Z, y, rng)
+    room = len(pickle.dumps(samples))
+    samples.trim(rng)
+    assert samples.sizes() == [7, 113] and [B.seen for B in samples.reservoirs.values()] == [7, 113]
+    for sign, B in samples.reservoirs.items():
+        assert_array_equal(np.sort(B.rows, axis=0), np.sort(Z[y == sign], axis=0))
+    assert len(pickle.dumps(samples)) < Z.nbytes + 2_000 < room / 50
+    few = Samples(50)
+    few.add(Z, y, rng)
+    few.trim(rng)
+    assert few.sizes() == [7, 50] and few.reservoirs[-1].seen == 113
+    merged = few.merge([samples, Samples(9)], 60, rng)
+    assert merged.sizes() == [14, 60] and merged.reservoirs[-1].seen == 226
 
 
 @pytest.mark.parametrize("sizes", [(90, 10), (50, 50), (5, 95)])
