@@ -33,7 +33,7 @@ def test_trimmed_samples_hold_the_same_rows_and_no_room_for_others(rng):
     assert samples.sizes() == [7, 113] and [B.seen for B in samples.reservoirs.values()] == [7, 113]
     for sign, B in samples.reservoirs.items():
         assert_array_equal(np.sort(B.rows, axis=0), np.sort(Z[y == sign], axis=0))
-    assert len(pickle.dumps(samples)) < Z.nbytes + 2_000 < room / 50
+    assert len(pickle.dumps(samples)) < Z.nbytes + 2_000 < room / 40
     few = Samples(50)
     few.add(Z, y, rng)
     few.trim(rng)
