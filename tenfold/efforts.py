@@ -18,6 +18,8 @@ HOPE = 1.2  # the same at first, when that is known less well and there is still
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
 CROWD = 1.4  # how many times as long it may take beside others, who may become more
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
+IMPORT_SECONDS = 1.6  # that a process has been given there until now, nearly all of them for imports
+IMPORTED = time.process_time()  # the same here
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def measure_slowness(started, jobs):
 
 @cache
 def _core_slowness():
-    """The least of some tries: it is the core that is measured, not what else runs on it."""
+    """The least of some tries and of what imports took: it is the core that is measured, not what else runs on it."""
     A = np.random.RandomState(0).random_sample((400, 400)).astype(np.float32)
     seconds = []
     for _ in range(5):
@@ -56,7 +58,7 @@ def _core_slowness():
         for _ in range(5):
             np.sort(np.exp(A @ A * np.float32(1e-3)), axis=1)
         seconds.append(time.process_time() - begun)
-    return max(min(seconds) / PROBE_SECONDS, 0.5)
+    return max(min(min(seconds) / PROBE_SECONDS, IMPORTED / IMPORT_SECONDS), 0.5)
 
 
 def first_effort(expected, slowness, n_folds, jobs, seconds):
