@@ -12,7 +12,6 @@ the process that needs most, of a tenth of the rows and of all.
 """
 
 import argparse
-import io
 import os
 import re
 import statistics
@@ -22,6 +21,7 @@ import tempfile
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copyfileobj
 
 import common
 import numpy as np
@@ -29,6 +29,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import roc_auc_score
 
 BLOCK = 100_000
+DISTINCT = 20  # blocks of text, which is slow to write, until they are repeated; first rows must not be the same
 CHUNK = 40_000  # rows that others are fed at a time
 
 
@@ -53,17 +54,30 @@ def write_npy(directory, n_blocks, rng, weights):
 
 
 def write_csv(directory, n_blocks, rng, weights):
-    X, y = make_block(rng, weights)
-    text = io.BytesIO()
-    np.savetxt(text, np.column_stack([X, y]), fmt=["%.4f"] * len(weights) + ["%d"], delimiter=",")
-    return repeat(text, directory / "rows.csv", n_blocks)
+    def write(X, y, file):
+        np.savetxt(file, np.column_stack([X, y]), fmt=["%.4f"] * len(weights) + ["%d"], delimiter=",")
+
+    return write_text(write, directory / "rows.csv", n_blocks, rng, weights)
 
 
 def write_svm(directory, n_blocks, rng, weights):
-    X, y = make_block(rng, weights)
-    text = io.BytesIO()
-    dump_svmlight_file(X.round(4), y, text, zero_based=False)
-    return repeat(text, directory / "rows.svm", n_blocks)
+    def write(X, y, file):
+        dump_svmlight_file(X.round(4), y, file, zero_based=False)
+
+    return write_text(write, directory / "rows.svm", n_blocks, rng, weights)
+
+
+def write_text(write, path, n_blocks, rng, weights):
+    """Some blocks of text, and all of them again and again; nothing of that stays in memory, which is measured."""
+    block = path.with_suffix(".block")
+    with path.open("wb") as file, block.open("w+b") as some:
+        for _ in range(min(n_blocks, DISTINCT)):
+            write(*make_block(rng, weights), some)
+        for _ in range(max(n_blocks // DISTINCT, 1)):
+            some.seek(0)
+            copyfileobj(some, file)
+    block.unlink()
+    return [path]
 
 
 def write_parquet(directory, n_blocks, rng, weights):
@@ -77,13 +91,6 @@ def write_parquet(directory, n_blocks, rng, weights):
         writer = writer or parquet.ParquetWriter(path, table.schema)
         writer.write_table(table)
     writer.close()
-    return [path]
-
-
-def repeat(text, path, n_blocks):
-    with path.open("wb") as file:
-        for _ in range(n_blocks):
-            file.write(text.getvalue())
     return [path]
 
 

@@ -55,7 +55,7 @@ def processes(jobs):
     pool = ProcessPoolExecutor(jobs, context, _start_process)
 
     def run(n, function, *arguments):
-        yield from _as_they_end(pool, [pool.submit(_run_elsewhere, i, function, *arguments) for i in range(n)])
+        yield from _as_they_end(pool, [pool.submit(_run, i, function, *arguments) for i in range(n)])
 
     try:
         yield run
@@ -124,6 +124,10 @@ def through_joblib(n, function, *arguments, seconds=None):
 
 def _run_elsewhere(i, function, *arguments):
     threadpool_limits(1)
+    return _run(i, function, *arguments)
+
+
+def _run(i, function, *arguments):
     return i, function(i, *arguments)
 
 

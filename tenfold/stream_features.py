@@ -14,6 +14,7 @@ from tenfold.reliability import compare_aucs
 TRIAL_ROWS = 8_000  # by which it is found out whether landmarks pay
 TRIAL_VISITS = 14_000
 TRIAL_FOLDS = 3
+DOUBT = 2.0  # standard errors by which they must be better
 LANDMARKS = 400
 MOST_RANKED = 100  # columns of many values of which there may be ranks
 
@@ -62,7 +63,7 @@ def _try_landmarks(plain, Z, y, rng):
     for feature_set in rich.sets.values():
         feature_set.rows_ = None  # there will be more rows than columns
     lead, error = compare_aucs(y, *scores)
-    return rich if lead > error else plain
+    return rich if lead > DOUBT * error else plain
 
 
 def _held_out_scores(feature_sets, y, fold, rng):

@@ -35,6 +35,7 @@ STREAM_STEP_SIZES = (200.0, 2_500.0, 30_000.0, 300_000.0)
 LANDMARK_ROWS = 1_000_000  # of each class that similarities to landmarks are learned from
 MOST_TESTED = 20_000  # rows of a class that are kept of those held out
 TESTED_CELLS = 4_000_000  # and their cells
+SPARE = 4  # times as many of them that a part sends as it has to, for parts differ
 DRAW = 128  # rows of a buffer that a step is paired with, as of `OnlineAUC`
 PATIENCE = 3600  # seconds for a part on a cluster
 
@@ -123,7 +124,7 @@ def _learn(head, seed, features, settings, jobs, scheduler, report, say, wanted)
     state = State(learners, Samples(size), Samples(size))
     progress = Progress(head.ranges, report)
     with workers(jobs if n_at_a_time > 1 else 1, scheduler) as run:
-        part_size = min(size, 8 * size // n_at_a_time + 100)
+        part_size = min(size, SPARE * size // sum(map(len, rounds)) + 100)
         for number, parts in enumerate(rounds):
             arguments = setup, state.learners, part_size, number, parts
             done = {}

@@ -195,7 +195,9 @@ def test_few_rows_are_all_used_and_so_are_those_of_the_published_algorithm(many_
     assert rows_in_time(X, y, PublishedRanker(), 10, 1, 0, -1)[0] is X
 
 
-@pytest.mark.parametrize("imported, low, high", [(1e-3, 0.5, 0.5), (2 * efforts.IMPORT_SECONDS, 0.5, 2), (1e9, 0.5, 1e3)])
+@pytest.mark.parametrize(
+    "imported, low, high", [(1e-3, 0.5, 0.5), (2 * efforts.IMPORT_SECONDS, 0.5, 2), (1e9, 0.5, 1e3)]
+)
 def test_a_core_is_as_slow_as_the_better_of_two_measures_says(monkeypatch, imported, low, high):
     """Either may have been disturbed, which makes it longer, never shorter."""
     monkeypatch.setattr(efforts, "IMPORTED", imported)
