@@ -68,15 +68,17 @@ def write_svm(directory, n_blocks, rng, weights):
 
 
 def write_text(write, path, n_blocks, rng, weights):
-    """Some blocks of text, and all of them again and again; nothing of that stays in memory, which is measured."""
-    block = path.with_suffix(".block")
-    with path.open("wb") as file, block.open("w+b") as some:
-        for _ in range(min(n_blocks, DISTINCT)):
-            write(*make_block(rng, weights), some)
-        for _ in range(max(n_blocks // DISTINCT, 1)):
-            some.seek(0)
-            copyfileobj(some, file)
-    block.unlink()
+    """Some blocks of text, again and again; nothing of that stays in memory, which is measured."""
+    blocks = [path.with_name(f"{i}.block") for i in range(min(n_blocks, DISTINCT))]
+    for block in blocks:
+        with block.open("wb") as file:
+            write(*make_block(rng, weights), file)
+    with path.open("wb") as file:
+        for i in range(n_blocks):
+            with blocks[i % len(blocks)].open("rb") as block:
+                copyfileobj(block, file)
+    for block in blocks:
+        block.unlink()
     return [path]
 
 

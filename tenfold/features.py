@@ -312,6 +312,7 @@ def _squared_distances(X, C):
 
 
 DISTANCES = {distance.__name__: distance for distance in (euclidean, city_block)}
+OF_TREES = {feature_set.kind: feature_set for feature_set in (TreeFeatures, ForestFeatures)}
 
 
 def plain_feature_sets():
@@ -352,9 +353,8 @@ def make_feature_set(kind, parts, arrays):
     """A feature set from its ``description`` and ``arrays``."""
     if kind == "linear":
         return LinearFeatures(*parts)
-    if kind in ("trees", "forest"):
-        of_kind = {"trees": TreeFeatures, "forest": ForestFeatures}[kind]
-        return of_kind(*parts).with_trees(Trees(**arrays))
+    if kind in OF_TREES:
+        return OF_TREES[kind](*parts).with_trees(Trees(**arrays))
     feature_set = LandmarkFeatures(*((version, DISTANCES[distance], *rest) for version, distance, *rest in parts))
     feature_set.median_ = list(arrays["median"])
     return feature_set

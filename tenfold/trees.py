@@ -43,6 +43,10 @@ class TreeFeatures:
             groups.append(grow(self._booster(), Z[seen], y[seen], self.n_columns))
             scores[fold == k] = groups[-1].score(Z[fold == k])
         self.trees_ = Trees.joined(groups)
+        return self._scaled(scores)
+
+    def _scaled(self, scores):
+        """The scores as a feature of deviation 1."""
         self.scale_ = np.float32(1 / max(scores.std(), 1e-6))
         return (scores[:, None] * self.scale_).astype(np.float32)
 
@@ -88,14 +92,13 @@ class ForestFeatures(TreeFeatures):
         self.n_trees = n_trees
 
     def fit_transform(self, versions, y, fold):
-        Z, forest = versions["scaled"], RandomForestClassifier(self.n_trees, min_samples_leaf=LEAF_ROWS, random_state=0)
+        forest = RandomForestClassifier(self.n_trees, min_samples_leaf=LEAF_ROWS, oob_score=True, random_state=0)
         with no_warnings():  # few trees may leave a row out of none
-            forest.set_params(oob_score=True).fit(Z, y)
+            forest.fit(versions["scaled"], y)
         share = forest.oob_decision_function_[:, 1]
         scores = _log(np.where(np.isnan(share), np.mean(y > 0), share))
         self.trees_ = Trees.joined([_trees_of_forest(tree.tree_) for tree in forest.estimators_])
-        self.scale_ = np.float32(1 / max(scores.std(), 1e-6))
-        return (scores[:, None] * self.scale_).astype(np.float32)
+        return self._scaled(scores)
 
     def description(self):
         return self.kind, [self.n_trees]
