@@ -207,12 +207,12 @@ def check_options(parser, options):
 
 def run(options):
     """Do what was asked for, and print the result; the exit code. Whatever is wrong with the input is one line."""
-    if "pandas" not in sys.modules:  # scikit-learn would import it for data frames; only csv files need it, and later
-        sys.modules["pandas"] = None
+    sys.modules.setdefault("pandas", None)  # lest scikit-learn import it: only csv files need it, and later
     from concurrent.futures.process import BrokenProcessPool
 
     from joblib import cpu_count
 
+    import tenfold  # noqa: F401  before all others, which it makes quicker to import
     from preprocess import InputError
     from tenfold.models import one_thread
     from tenfold.readers import check_given

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import t
+from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
@@ -82,7 +82,7 @@ def interval(leads):
     Reference: C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
     """
     n = len(leads)
-    half = t.ppf(0.975, n - 1) * leads.std(ddof=1) * np.sqrt(1 / n + 1 / (n - 1))
+    half = stdtrit(n - 1, 0.975) * leads.std(ddof=1) * np.sqrt(1 / n + 1 / (n - 1))
     return leads.mean() - half, leads.mean() + half
 
 

@@ -3,7 +3,6 @@
 import io
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 from preprocess import InputError
 from tenfold.readers.base import Data, reason
@@ -23,6 +22,8 @@ def load(path, wanted):
 
 
 def _parse(path, file, like):
+    from sklearn.datasets import load_svmlight_file
+
     try:
         X, y = load_svmlight_file(file, zero_based=True)
     except InputError:

@@ -1,7 +1,6 @@
 """A data set for those who have no file at hand."""
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from tenfold.readers.base import Data
 
@@ -10,6 +9,8 @@ NAME = "embedded sample (scikit-learn's digits, the eights thinned to 40 against
 
 def sample():
     """Scikit-learn's bundled handwritten digits: the eights, thinned to 40, against all the rest."""
+    from sklearn.datasets import load_digits
+
     X, digit = load_digits(return_X_y=True)
     eights = np.flatnonzero(digit == 8)
     rows = np.setdiff1d(np.arange(len(digit)), eights[40:])
