@@ -16,7 +16,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +27,13 @@ from sklearn.metrics import roc_auc_score
 EXP = Path(__file__).resolve().parent.parent / "exp.py"
 LIMIT = 10.0
 RUN = """
-import resource, subprocess, sys
+import resource, subprocess, sys, time
+begun = time.perf_counter()
 done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+seconds = time.perf_counter() - begun
 sys.stdout.write(done.stdout)
 sys.stderr.write(done.stderr)
-sys.stderr.write(f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:.0f} MB")
+sys.stderr.write(f"{seconds} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:.0f} MB")
 sys.exit(done.returncode)
 """
 READ = """
@@ -143,10 +144,10 @@ def run(path, read, cores=None):
     ``read`` are the seconds that the library takes to read the file, in the same circumstances.
     """
     limit, pin = max(LIMIT, 2 * read if read > 5 else 0), pinned(cores)
-    start = time.perf_counter()
     command = [sys.executable, "-c", RUN, sys.executable, EXP, path]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
-    seconds = time.perf_counter() - start
+    seconds, memory = done.stderr.rsplit("\n", 1)[-1].split(" ", 1)
+    seconds = float(seconds)
     score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not score:
         return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", ""
@@ -154,7 +155,6 @@ def run(path, read, cores=None):
     less = re.search(r"learned with (.*) of the usual effort", done.stderr)
     cut = re.search(r"stopped at (\d+%)", done.stderr)
     said = " ".join([score[1], *(match[1] for match in (less, cut) if match), *([f"{fewer[1]} rows"] if fewer else [])])
-    memory = done.stderr.rsplit("\n", 1)[-1]
     return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else "", memory
 
 

@@ -2,10 +2,9 @@
 
 from contextlib import suppress
 
-from tenfold.later import loaded_later
+from tenfold.later import UNUSED, loaded_later
 
-# Of all that scikit-learn imports, scipy.stats takes a third of the time, and what we use of it never asks for it.
-with loaded_later("scipy.stats", ("chi2", "gmean", "rankdata", "spearmanr")), suppress(ImportError):
+with suppress(ImportError), loaded_later(UNUSED):
     import sklearn.calibration
     import sklearn.ensemble
     import sklearn.feature_selection  # noqa: F401

@@ -5,51 +5,66 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
+# These take a third of the time to import scikit-learn, and what we use of it never asks for them.
+UNUSED = {"scipy.stats": ("chi2", "gmean", "rankdata", "spearmanr"), "numpy.f2py": (), "numpy.testing": ()}
+
 
 @contextmanager
-def loaded_later(name, parts):
-    """While this lasts, importing the module, or these parts of it, does not load it.
+def loaded_later(modules):
+    """While this lasts, importing one of these modules, or these parts of it, does not load it.
 
-    It is loaded when one of them is used, or as soon as anything else of the module is asked for.
+    ``modules`` has the names of parts by that of the module. It is loaded when one of them is used, or as soon as
+    anything else of the module is asked for.
     """
-    if name in sys.modules:
-        yield
-        return
-    sys.modules[name] = stand_in = _StandIn(name)
-    vars(stand_in).update({part: _Part(name, part) for part in parts})
+    stand_ins = [_StandIn(name, parts) for name, parts in modules.items() if name not in sys.modules]
+    for stand_in in stand_ins:
+        stand_in.enter()
     try:
         yield
     finally:
-        if sys.modules.get(name) is stand_in:
-            del sys.modules[name]
+        for stand_in in stand_ins:
+            stand_in.leave()
 
 
 class _StandIn(ModuleType):
     """In place of a module that is not loaded yet."""
 
+    def __init__(self, name, parts):
+        super().__init__(name)
+        vars(self).update({part: _Part(self, part) for part in parts})
+
+    def enter(self):
+        package, _, name = self.__name__.rpartition(".")
+        sys.modules[self.__name__] = self
+        if package:
+            setattr(import_module(package), name, self)
+
+    def leave(self):
+        package, _, name = self.__name__.rpartition(".")
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        if package and vars(sys.modules[package]).get(name) is self:
+            delattr(sys.modules[package], name)
+
+    def load(self):
+        """The module itself."""
+        self.leave()
+        return import_module(self.__name__)
+
     def __getattr__(self, attribute):
         if attribute.startswith("__"):  # Python asks for these on its own
             raise AttributeError(attribute)
-        return getattr(_load(self.__name__), attribute)
+        return getattr(self.load(), attribute)
 
 
 class _Part:
     """In place of a function or another object of such a module."""
 
-    def __init__(self, module, name):
-        self._of = module, name
+    def __init__(self, stand_in, name):
+        self._stand_in, self._name = stand_in, name
 
     def __getattr__(self, attribute):
-        module, name = self._of
-        return getattr(getattr(_load(module), name), attribute)
+        return getattr(getattr(self._stand_in.load(), self._name), attribute)
 
     def __call__(self, *arguments, **settings):
-        module, name = self._of
-        return getattr(_load(module), name)(*arguments, **settings)
-
-
-def _load(name):
-    """The module itself."""
-    if isinstance(sys.modules.get(name), _StandIn):
-        del sys.modules[name]
-    return import_module(name)
+        return getattr(self._stand_in.load(), self._name)(*arguments, **settings)

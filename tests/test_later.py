@@ -36,7 +36,7 @@ def test_a_module_is_loaded_when_something_of_it_is_used(use, loads):
     code = (
         HELPER
         + f"""
-with loaded_later("colorsys", ("rgb_to_hls",)):
+with loaded_later({{"colorsys": ("rgb_to_hls",)}}):
     {use}
     print(is_loaded())
 print("colorsys" in sys.modules)
@@ -51,7 +51,7 @@ def test_a_part_can_be_used_long_after():
     code = (
         HELPER
         + """
-with loaded_later("colorsys", ("rgb_to_hls",)):
+with loaded_later({"colorsys": ("rgb_to_hls",)}):
     from colorsys import rgb_to_hls
 print(is_loaded(), *rgb_to_hls(0, 0, 0), is_loaded())
 """
@@ -59,12 +59,30 @@ print(is_loaded(), *rgb_to_hls(0, 0, 0), is_loaded())
     assert run(code) == ["False", "0.0", "0.0", "0.0", "True"]
 
 
+def test_a_module_of_a_package():
+    """As it stands in the package, and as it is after that."""
+    code = (
+        HELPER
+        + """
+import wsgiref
+with loaded_later({"wsgiref.util": ("guess_scheme",), "wsgiref.headers": ()}):
+    from wsgiref.util import guess_scheme
+    from wsgiref import headers
+    print(hasattr(wsgiref.util, "__file__"), hasattr(wsgiref, "headers"))
+print(hasattr(wsgiref, "util"), hasattr(wsgiref, "headers"))
+print(guess_scheme({"HTTPS": "on"}), headers.Headers([]).get("x"))
+print(hasattr(wsgiref.util, "__file__"), wsgiref.headers.Headers is headers.Headers)
+"""
+    )
+    assert run(code) == ["False", "True", "False", "False", "https", "None", "True", "True"]
+
+
 def test_a_module_that_is_there_already_stays():
     code = (
         HELPER
         + """
 import colorsys
-with loaded_later("colorsys", ("rgb_to_hls",)):
+with loaded_later({"colorsys": ("rgb_to_hls",)}):
     print(is_loaded(), sys.modules["colorsys"] is colorsys)
 print(sys.modules["colorsys"] is colorsys)
 """
@@ -77,7 +95,7 @@ def test_a_part_of_a_package_is_an_import_error_and_nothing_is_left_behind():
         HELPER
         + """
 try:
-    with loaded_later("wsgiref", ()):
+    with loaded_later({"wsgiref": ()}):
         import wsgiref.util
 except ImportError:
     print("wsgiref" in sys.modules)

@@ -8,7 +8,7 @@ from tenfold.readers.csv_columns import NA_VALUES, TextCells, is_empty
 from tenfold.readers.csv_dialect import check_widths, not_text
 from tenfold.readers.text import rows_at_a_time
 
-AT_A_TIME = 512  # rows
+AT_A_TIME = 2048  # rows
 LONGEST_LABEL = 1000  # characters
 
 
