@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from small_files import dense, write
 
 from preprocess import InputError
 from tenfold.readers import load
+from tenfold.readers.csv_dialect import Undecoded
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -129,3 +131,31 @@ def test_unusable_files(tmp_path, name, content, message):
     with pytest.raises(InputError, match=message) as caught:
         load(write(tmp_path / name, content))
     assert "\n" not in str(caught.value) and name in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("n_lines", [0, 1, 2, 40])
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_bytes_behind_some_lines_are_those_of_text(end, n_lines, piece):
+    """However the lines end, and however few bytes are asked for or come at a time."""
+    lines = [f"é{i}" * i for i in range(40)]
+    content = end.join(lines).encode()
+
+    class Slow(io.BytesIO):
+        def read(self, n=-1):
+            return super().read(min(n, piece) if n >= 0 else n)
+
+    undecoded = Undecoded(Slow(content), n_lines)
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", newline="")
+    for _ in range(n_lines):
+        text.readline()
+    assert b"".join(iter(lambda: undecoded.read(piece), b"")).decode() == text.read()
+    assert b"".join(Undecoded(io.BytesIO(content), n_lines)).decode() == end.join(lines[n_lines:])
+
+
+@pytest.mark.parametrize("cell", [b"\xff", b"1\xff", b"a\xff"])
+def test_cells_that_are_not_utf_8_are_refused_in_any_column(cell, tmp_path):
+    rows = b"".join(b"%d,%d,%d\n" % (i, i % 7, i % 2) for i in range(3000))
+    (tmp_path / "a.csv").write_bytes(b"a,b,y\n" + rows + b"3," + cell + b",1\n" + rows)
+    with pytest.raises(InputError, match=r"is not CSV text in UTF-8: .*; try --encoding, for example latin-1"):
+        load(tmp_path / "a.csv")

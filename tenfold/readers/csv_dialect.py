@@ -20,6 +20,7 @@ COMMENT = re.compile(r"\s*#(?![,;\t|])")  # a column may be called #
 WITH_COMMA, WITH_POINT = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,234, which may also be a number between 1 and 2
 POINTS_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+LINE_END = re.compile(rb"\r\n|\r|\n")
 SAYS_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line by which Excel knows
 KINDS = {  # of files that are no text, by how they begin
     b"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
@@ -50,10 +51,17 @@ class Dialect:
     start: int = 0  # the byte from which on the file is read, if not from its beginning
     stop: "int | None" = None
 
-    def open(self, path, with_first=True, unpacked=True):
-        """The text of the file from its first or second row on, and a function for the share read so far."""
+    def open(self, path, with_first=True, unpacked=True, decoded=True):
+        """The text of the file from its first or second row on, and a function for the share read so far.
+
+        If it need not be ``decoded``, UTF-8 stays bytes, which pandas decodes where it finds text: a fifth less work.
+        """
+        n_lines = 0 if self.start else self.skip + (0 if with_first else self.first_lines)
+        if not decoded and self.encoding == "utf-8":
+            file, share = _open_bytes(path, unpacked, self.start, self.stop)
+            return Undecoded(file, n_lines), share
         text, share = open_csv(path, self.encoding, unpacked, self.start, self.stop)
-        for _ in range(0 if self.start else self.skip + (0 if with_first else self.first_lines)):
+        for _ in range(n_lines):
             text.readline()
         return text, share
 
@@ -75,15 +83,47 @@ class Dialect:
         return notes + ([f"{path}: the text is in UTF-16"] if self.encoding == "utf-16" else [])
 
 
+class Undecoded:
+    """The bytes of a text file behind so many lines, in a form in which pandas takes them as they are."""
+
+    def __init__(self, file, n_lines):
+        self.file, self.first = file, b""
+        ends = []
+        while len(ends) <= n_lines and (piece := file.read(max(len(self.first), 2**16))):
+            self.first += piece
+            ends = [found.end() for found in LINE_END.finditer(self.first)]
+        self.first = self.first[[0, *ends, *[len(self.first)] * n_lines][n_lines] :]
+
+    def read(self, n=-1):
+        piece, self.first = (self.first, b"") if n < 0 else (self.first[:n], self.first[n:])
+        return piece or self.file.read(n)
+
+    def __iter__(self):
+        """Only what can be iterated over is a file to pandas."""
+        return iter(partial(self.read, 2**16), b"")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
 def open_csv(path, encoding, unpacked=True, start=0, stop=None):
     """The text of a file, unpacked beforehand or on the way, and a function for the share of it read so far."""
+    file, share = _open_bytes(path, unpacked, start, stop)
+    text = io.TextIOWrapper(file, encoding=encoding, newline="")
+    text._CHUNK_SIZE = 2**18  # bytes read at a time
+    return text, share
+
+
+def _open_bytes(path, unpacked, start, stop):
+    """As `open_csv`, before it is decoded."""
     raw, file = (open_text(path),) * 2 if unpacked else open_unpacked(path, start, stop)
     counted = file if isinstance(file, Lines) else raw
     size = counted.seek(0, io.SEEK_END)
     counted.seek(0)
-    text = io.TextIOWrapper(ShortLines(path, raw, file), encoding=encoding, newline="")
-    text._CHUNK_SIZE = 2**18  # bytes read at a time
-    return text, lambda: min(counted.tell() / max(size, 1), 1)
+    return ShortLines(path, raw, file), lambda: min(counted.tell() / max(size, 1), 1)
 
 
 def find_dialect(path, wanted, unpacked=True):

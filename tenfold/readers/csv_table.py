@@ -23,7 +23,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
     except ImportError:
         raise InputError(f"{path} is a CSV file: install pandas to read it") from None
     spaces = at_a_time < 1 or dialect.has_spaces(path)  # where a few rows are wanted, a look at all would not pay
-    text, share = dialect.open(path, with_first=not has_header, unpacked=unpacked)
+    text, share = dialect.open(path, with_first=not has_header, unpacked=unpacked, decoded=False)
     columns = range(dialect.width + 1)
     with text:
         try:
