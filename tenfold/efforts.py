@@ -18,7 +18,7 @@ HOPE = 1.2  # the same at first, when that is known less well and there is still
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
 CROWD = 1.4  # how many times as long it may take beside others, who may become more
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
-IMPORT_SECONDS = 1.1  # that a process has been given there until now, nearly all of them for imports
+IMPORT_SECONDS = 1.03  # that a process has been given there until now, nearly all of them for imports
 IMPORTED = time.process_time()  # the same here
 
 

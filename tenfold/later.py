@@ -6,7 +6,12 @@ from importlib import import_module
 from types import ModuleType
 
 # These take a third of the time to import scikit-learn, and what we use of it never asks for them.
-UNUSED = {"scipy.stats": ("chi2", "gmean", "rankdata", "spearmanr"), "numpy.f2py": (), "numpy.testing": ()}
+UNUSED = {
+    "numpy.f2py": (),
+    "numpy.testing": (),
+    "scipy.interpolate": ("BSpline",),
+    "scipy.stats": ("chi2", "gmean", "rankdata", "spearmanr"),
+}
 
 
 @contextmanager

@@ -113,10 +113,12 @@ import {first}
 import {second}
 import numpy as np
 from sklearn.covariance import MinCovDet
-from sklearn.isotonic import check_increasing
+from sklearn.isotonic import IsotonicRegression, check_increasing
 from sklearn.metrics import label_ranking_average_precision_score
+from sklearn.preprocessing import SplineTransformer
 x = np.random.RandomState(0).normal(size=(50, 2))
 print(MinCovDet(random_state=0).fit(x).covariance_.sum(), check_increasing(x[:, 0], x[:, 1]))
+print(SplineTransformer().fit_transform(x).sum(), IsotonicRegression().fit(x[:, 0], x[:, 1]).predict([0.1]))
 print(label_ranking_average_precision_score(x > 0, x))
 import scipy.stats
 print(scipy.stats.norm.cdf(0))
