@@ -20,22 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from common import measure
 from scipy.io import savemat
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
-EXP = Path(__file__).resolve().parent.parent / "exp.py"
 LIMIT = 10.0
-RUN = """
-import resource, subprocess, sys, time
-begun = time.perf_counter()
-done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
-seconds = time.perf_counter() - begun
-sys.stdout.write(done.stdout)
-sys.stderr.write(done.stderr)
-sys.stderr.write(f"{seconds} {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:.0f} MB")
-sys.exit(done.returncode)
-"""
 READ = """
 import resource, sys, time
 path = sys.argv[1]
@@ -143,14 +133,11 @@ def run(path, read, cores=None):
 
     ``read`` are the seconds that the library takes to read the file, in the same circumstances.
     """
-    limit, pin = max(LIMIT, 2 * read if read > 5 else 0), pinned(cores)
-    command = [sys.executable, "-c", RUN, sys.executable, EXP, path]
-    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=pin)
-    seconds, memory = done.stderr.rsplit("\n", 1)[-1].split(" ", 1)
-    seconds = float(seconds)
+    limit = max(LIMIT, 2 * read if read > 5 else 0)
+    done, seconds, memory = measure(path, before=pinned(cores))
     score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not score:
-        return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", ""
+        return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", memory
     fewer = re.search(r"all rows: (\d+) of \d+", done.stderr)
     less = re.search(r"learned with (.*) of the usual effort", done.stderr)
     cut = re.search(r"stopped at (\d+%)", done.stderr)
@@ -184,7 +171,7 @@ def main():
             path.unlink()
             shown = "".join(f" {s:6.1f} s {said:>13s}" for s, said, *_ in results)
             read = ", ".join(f"{seconds:.1f}" for seconds in reads)
-            print(f"{name:26s} {read:>9s} s{shown}   {results[0][3]}, {size:.0f} MB{mark}", flush=True)
+            print(f"{name:26s} {read:>9s} s{shown}   {results[0][3]:.0f} MB, {size:.0f} MB{mark}", flush=True)
             for _, _, problem, _ in results:
                 if problem:
                     wrong += 1

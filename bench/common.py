@@ -47,6 +47,35 @@ def run_exp(*files, seed):
     return float(score[1]), seconds
 
 
+# Run in a process of its own: the greatest memory of children is that of all so far.
+MEASURE = """
+import subprocess, sys, time
+begun = time.perf_counter()
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+seconds = time.perf_counter() - begun
+try:
+    import resource
+    megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+except ImportError:
+    megabytes = 0.0
+sys.stdout.write(done.stdout)
+sys.stderr.write(f"{done.stderr}\\n{seconds} {megabytes}")
+sys.exit(done.returncode)
+"""
+
+
+def measure(*argv, root=ROOT, before=None):
+    """What came of the command with these arguments, its seconds, and the memory, in MB, of its largest process.
+
+    ``before`` is called in the process that starts it.
+    """
+    command = [sys.executable, "-c", MEASURE, sys.executable, root / "exp.py", *map(str, argv)]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=before)
+    done.stderr, _, measured = done.stderr.rpartition("\n")
+    seconds, megabytes = map(float, measured.split())
+    return done, seconds, megabytes
+
+
 def peak_megabytes():
     """The greatest memory of this process so far, 0 where the platform does not tell."""
     try:

@@ -15,7 +15,6 @@ import argparse
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -99,30 +98,13 @@ def write_parquet(directory, n_blocks, rng, weights):
 WRITERS = {"npy": write_npy, "csv": write_csv, "parquet": write_parquet, "svm": write_svm}
 
 
-PROGRAM = """
-import sys
-sys.path.insert(0, sys.argv.pop(1))
-import exp
-exp.main(["--stream", "-q", *sys.argv[1:]])
-try:
-    import resource
-    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(most / (1e6 if sys.platform == "darwin" else 1e3))
-except ImportError:
-    print(0.0)
-"""
-
-
 def run(paths, *options, root=common.ROOT):
     """The seconds of the command, the memory of its largest process in MB, and the AUC."""
-    start = time.perf_counter()
-    argv = [sys.executable, "-c", PROGRAM, str(root), *map(str, paths), *map(str, options)]
-    done = subprocess.run(argv, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
-    found = re.fullmatch(r"AUC Score: (\d\.\d{4})\n(\S+)\n", done.stdout)
+    done, seconds, megabytes = common.measure("--stream", "-q", *paths, *options, root=root)
+    found = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not found:
         sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
-    return seconds, float(found[2]), float(found[1])
+    return seconds, megabytes, float(found[1])
 
 
 def read_bytes(paths):

@@ -11,8 +11,8 @@ from tenfold.models import ScoreFunction, one_thread
 from tenfold.plan import MOST_CURVES, thin
 from tenfold.reliability import compare_aucs
 
-TRIAL_ROWS = 8_000  # by which it is found out whether landmarks pay
-TRIAL_VISITS = 14_000
+TRIAL_ROWS = 2_000, 6_000  # by which it is found out whether landmarks pay: if not by the first, without the others
+TRIAL_PASSES = 1.5
 TRIAL_FOLDS = 3
 DOUBT = 2.0  # standard errors by which they must be better
 LANDMARKS = 400
@@ -45,14 +45,22 @@ def fit_features(head, features, settings, seed):
 def _try_landmarks(plain, Z, y, rng):
     """Curves and similarities to landmarks, if they rank rows held out of the first ones better beyond doubt."""
     order = rng.permutation(len(y))
-    rows = order[thin(y[order], TRIAL_ROWS)]
-    Z, y = Z[rows], y[rows]
+    for n_rows in TRIAL_ROWS:
+        rows = order[thin(y[order], n_rows)]
+        rich, lead, error = _trial(plain, Z[rows], y[rows], rng)
+        if lead <= 0:
+            return plain
+    return rich if lead > DOUBT * error else plain
+
+
+def _trial(plain, Z, y, rng):
+    """Richer sets of features, fitted to these rows, by how much they are better on rows held out, and its error."""
     n_pos = np.count_nonzero(y > 0)
     if min(n_pos, len(y) - n_pos) < TRIAL_FOLDS:
-        return plain
+        return None, 0, 0
     columns = Columns(MOST_RANKED).fit(Z, n_pos)
     if not 0 < len(columns.varying_) <= MOST_CURVES:
-        return plain
+        return None, 0, 0
     rich = rich_feature_sets(columns, min(LANDMARKS, len(y)), small=False)
     fold, every = inner_folds(y, TRIAL_FOLDS, rng), np.arange(len(y))
     (linear,) = plain.sets.values()
@@ -62,13 +70,12 @@ def _try_landmarks(plain, Z, y, rng):
     ]
     for feature_set in rich.sets.values():
         feature_set.rows_ = None  # there will be more rows than columns
-    lead, error = compare_aucs(y, *scores)
-    return rich if lead > DOUBT * error else plain
+    return rich, *compare_aucs(y, *scores)
 
 
 def _held_out_scores(feature_sets, y, fold, rng):
     """The scores of all rows, by lanes that have not learned from them."""
-    ensemble = LaneEnsemble(TRIAL_VISITS, rng).fit(feature_sets, y, fold)
+    ensemble = LaneEnsemble(int(TRIAL_PASSES * len(y)), rng).fit(feature_sets, y, fold)
     scores = np.empty(len(y))
     scores[ensemble.held_out_rows_] = ensemble.held_out_scores_
     return scores

@@ -29,6 +29,7 @@ from tenfold.stream_features import fit_features
 LONG_STREAM = 200_000  # rows for which steps of many rows are still many
 STEPS_OF_A_PART = 500  # that are behind each other, lest merging cost quality
 MOST_PARTS = 256  # at a time
+SHARED_BY = 8  # workers, and their divisors, that have the same number of parts each if there are more
 ROUNDS = 8
 FEW_PIECES = 4  # that are learned from at the same time rather than in rounds, where there are no more
 STREAM_STEP_SIZES = (200.0, 2_500.0, 30_000.0, 300_000.0)
@@ -152,6 +153,7 @@ def plan_parts(ranges, n_rows):
     n_parts = int(min(max(n_rows / block // STEPS_OF_A_PART, 1), MOST_PARTS))
     if n_parts == 1:
         return block, [[ranges]]
+    n_parts -= n_parts % SHARED_BY if n_parts > SHARED_BY else 0
     pieces = cut_all(ranges, n_parts * ROUNDS)
     n_parts = min(n_parts, len(pieces), max(len(pieces) // FEW_PIECES, FEW_PIECES))
     n_rounds = min(max(len(pieces) // n_parts, 1), ROUNDS)
