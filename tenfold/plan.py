@@ -31,7 +31,8 @@ VISITS_OF_ONE = (
     2_000  # rows to learn from if there is one feature: whether it is for or against is all there is to learn
 )
 SIMILAR = 0.45  # share of the landmarks and visits where there are boosted trees, which then say more,
-SIMILAR_OF_MANY = 0.8  # unless they look at some of the columns only
+SIMILAR_OF_MANY = 0.8  # unless they look at some of the columns only,
+LEAST_SIMILAR = 0.2  # and of these shares what is left if there is little time for all
 LEAST_SCALE = 0.002
 TARGET = 0.65  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
 
@@ -128,7 +129,9 @@ def _scaled_plan(shape, scale, wide):
     tree_columns = d if TREE_CELLS * root / d >= min(rows, FEWEST_TREE_ROWS * root) else TREE_COLUMNS
     tree_rows = int(min(rows, TREE_CELLS * root / tree_columns))
     trees = max(int(TREES * min(root, 4)), FEWEST_TREES) if many and not (small or wide or shape.sparse) else 0
-    similar = (SIMILAR if tree_columns == d else SIMILAR_OF_MANY) * min(root, scale) if trees else root
+    similar = root
+    if trees:
+        similar = (SIMILAR if tree_columns == d else SIMILAR_OF_MANY) * min(root, max(scale, LEAST_SIMILAR))
     sample = int(min(rows, 6_000 * similar))
     landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * similar))
     affordable = min(9e6, 4e9 / d) * scale / (sample + shape.n_test)  # similarities, those to score by included
