@@ -20,6 +20,7 @@ COMMENT = re.compile(r"\s*#(?![,;\t|])")  # a column may be called #
 WITH_COMMA, WITH_POINT = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,234, which may also be a number between 1 and 2
 POINTS_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+PIECE = 2**16  # bytes
 LINE_END = re.compile(rb"\r\n|\r|\n")
 SAYS_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line by which Excel knows
 KINDS = {  # of files that are no text, by how they begin
@@ -87,20 +88,20 @@ class Undecoded:
     """The bytes of a text file behind so many lines, in a form in which pandas takes them as they are."""
 
     def __init__(self, file, n_lines):
-        self.file, self.first = file, b""
-        ends = []
-        while len(ends) <= n_lines and (piece := file.read(max(len(self.first), 2**16))):
-            self.first += piece
-            ends = [found.end() for found in LINE_END.finditer(self.first)]
-        self.first = self.first[[0, *ends, *[len(self.first)] * n_lines][n_lines] :]
+        first, ends = b"", []
+        while len(ends) <= n_lines and (piece := file.read(max(len(first), PIECE))):
+            first += piece
+            ends = [found.end() for found in LINE_END.finditer(first)]
+        self.file, self.first = file, io.BytesIO(first[[0, *ends, *[len(first)] * n_lines][n_lines] :])
 
     def read(self, n=-1):
-        piece, self.first = (self.first, b"") if n < 0 else (self.first[:n], self.first[n:])
-        return piece or self.file.read(n)
+        """At most ``n`` bytes: little, lest far more be read than what the next rows take."""
+        n = PIECE if n < 0 else min(n, PIECE)
+        return self.first.read(n) or self.file.read(n)
 
     def __iter__(self):
         """Only what can be iterated over is a file to pandas."""
-        return iter(partial(self.read, 2**16), b"")
+        return iter(self.read, b"")
 
     def __enter__(self):
         return self
