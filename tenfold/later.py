@@ -1,6 +1,7 @@
 """Importing without what others import and hardly ever use."""
 
 import sys
+import threading
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
@@ -19,9 +20,10 @@ def loaded_later(modules):
     """While this lasts, importing one of these modules, or these parts of it, does not load it.
 
     ``modules`` has the names of parts by that of the module. It is loaded when one of them is used, or as soon as
-    anything else of the module is asked for.
+    anything else of the module is asked for. If there are other threads, which may import it too, it is loaded at once.
     """
-    stand_ins = [_StandIn(name, parts) for name, parts in modules.items() if name not in sys.modules]
+    new = {name: parts for name, parts in modules.items() if name not in sys.modules and threading.active_count() == 1}
+    stand_ins = [_StandIn(name, parts) for name, parts in new.items()]
     for stand_in in stand_ins:
         stand_in.enter()
     try:
@@ -69,6 +71,8 @@ class _Part:
         self._stand_in, self._name = stand_in, name
 
     def __getattr__(self, attribute):
+        if attribute in ("_stand_in", "_name"):  # a copy that is being made has none yet
+            raise AttributeError(attribute)
         return getattr(getattr(self._stand_in.load(), self._name), attribute)
 
     def __call__(self, *arguments, **settings):

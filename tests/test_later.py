@@ -77,6 +77,35 @@ print(hasattr(wsgiref.util, "__file__"), wsgiref.headers.Headers is headers.Head
     assert run(code) == ["False", "True", "False", "False", "https", "None", "True", "True"]
 
 
+def test_beside_other_threads_all_is_loaded_at_once():
+    code = (
+        HELPER
+        + """
+import threading
+done = threading.Event()
+threading.Thread(target=done.wait).start()
+with loaded_later({"colorsys": ("rgb_to_hls",)}):
+    import colorsys
+    print(is_loaded())
+done.set()
+"""
+    )
+    assert run(code) == ["True"]
+
+
+def test_a_part_can_be_copied():
+    code = (
+        HELPER
+        + """
+import copy
+with loaded_later({"colorsys": ("rgb_to_hls",)}):
+    from colorsys import rgb_to_hls
+print(*copy.copy(rgb_to_hls)(0, 0, 0))
+"""
+    )
+    assert run(code) == ["0.0", "0.0", "0.0"]
+
+
 def test_a_module_that_is_there_already_stays():
     code = (
         HELPER
