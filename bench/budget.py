@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 
 LIMIT = 10.0
 READ = """
-import resource, sys, time
+import sys, time
 path = sys.argv[1]
 if path.endswith(".csv"):
     import pandas

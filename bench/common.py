@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,18 +34,6 @@ def fold_aucs(path, ranker, n_folds, seed=0):
     return np.array([roc_auc_score(y[test], model.decision_function(X[test])) for model, test in fitted])
 
 
-def run_exp(*files, seed):
-    """The AUC that the command prints, and its seconds by the wall clock."""
-    start = time.perf_counter()
-    command = [sys.executable, ROOT / "exp.py", *files, "--seed", str(seed), "-q"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
-    score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
-    if not score:
-        sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
-    return float(score[1]), seconds
-
-
 # Run in a process of its own: the greatest memory of children is that of all so far.
 MEASURE = """
 import subprocess, sys, time
@@ -74,6 +61,15 @@ def measure(*argv, root=ROOT, before=None):
     done.stderr, _, measured = done.stderr.rpartition("\n")
     seconds, megabytes = map(float, measured.split())
     return done, seconds, megabytes
+
+
+def run_exp(*argv, root=ROOT):
+    """The AUC that the command prints with these arguments, and its seconds and memory as of `measure`."""
+    done, seconds, megabytes = measure(*argv, "-q", root=root)
+    score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
+    if not score:
+        sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
+    return float(score[1]), seconds, megabytes
 
 
 def peak_megabytes():

@@ -49,7 +49,9 @@ def shuffled_aucs(X, y, shuffles, folder):
     """The AUCs printed for the same rows with labels in other random orders."""
     rows = sample(y, np.random.default_rng(0))
     return [
-        run_exp(save(folder / "shuffled.mat", X[rows], np.random.default_rng(seed).permutation(y[rows])), seed=seed)[0]
+        run_exp(
+            save(folder / "shuffled.mat", X[rows], np.random.default_rng(seed).permutation(y[rows])), "--seed", seed
+        )[0]
         for seed in range(shuffles)
     ]
 
@@ -59,7 +61,7 @@ def draw_aucs(X, y, seed, folder):
     rows = np.random.default_rng(seed).permutation(len(y))
     train, test = rows[:SAMPLE], rows[SAMPLE : SAMPLE + REST]
     model = AUCRanker(random_state=seed).fit(X[train], y[train])
-    printed = run_exp(save(folder / "sample.mat", X[train], y[train]), seed=seed)[0]
+    printed = run_exp(save(folder / "sample.mat", X[train], y[train]), "--seed", seed)[0]
     return printed, roc_auc_score(y[test], model.decision_function(X[test]))
 
 

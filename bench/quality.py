@@ -80,7 +80,7 @@ def compare(path, names, seeds):
     n_pos = np.count_nonzero(y > 0)
     print(f"\n{Path(path).name}: {X.shape[0]} rows x {X.shape[1]} features, {n_pos} positive, seeds {seeds}")
     print(f"{'learner':9s} {'AUC':>7s} {'seconds':>8s} {'our lead':>9s}", flush=True)
-    ours = np.mean([run_exp(path, seed=seed) for seed in seeds], axis=0)
+    ours = np.mean([run_exp(path, "--seed", seed) for seed in seeds], axis=0)
     print(f"{'ours':9s} {ours[0]:7.4f} {ours[1]:8.1f}", flush=True)
     too_large = sp.issparse(X) and 4 * X.shape[0] * X.shape[1] > MOST_BYTES
     able = [name for name in names if not (too_large and name in NEED_DENSE)]

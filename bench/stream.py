@@ -5,7 +5,7 @@
     python bench/stream.py --old ../before              also by another version of this program, run in turn
     python bench/stream.py --parts FILE.mat ...         eight parts, merged, against one pass, on these data sets
 
-The files are written into a temporary directory, in blocks of 100,000 rows; text repeats the first block. Beside each
+The files are written into a temporary directory, in blocks of 100,000 rows; text repeats the first 20. Beside each
 time is the least that it could be, that of reading the file's bytes once, and what other learners take that are fed the
 same file by pandas: scikit-learn's SGDClassifier and, if it is installed, river's LogisticRegression. Memory is that of
 the process that needs most, of a tenth of the rows and of all.
@@ -13,7 +13,6 @@ the process that needs most, of a tenth of the rows and of all.
 
 import argparse
 import os
-import re
 import statistics
 import sys
 import tempfile
@@ -98,15 +97,6 @@ def write_parquet(directory, n_blocks, rng, weights):
 WRITERS = {"npy": write_npy, "csv": write_csv, "parquet": write_parquet, "svm": write_svm}
 
 
-def run(paths, *options, root=common.ROOT):
-    """The seconds of the command, the memory of its largest process in MB, and the AUC."""
-    done, seconds, megabytes = common.measure("--stream", "-q", *paths, *options, root=root)
-    found = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
-    if not found:
-        sys.exit(done.stderr.strip() or f"exp.py printed {done.stdout!r}, expected one score")
-    return seconds, megabytes, float(found[1])
-
-
 def read_bytes(paths):
     start = time.perf_counter()
     for path in paths:
@@ -189,13 +179,13 @@ def compare_speed(options):
             for _ in range(options.times):
                 for name, (root, jobs) in versions.items():
                     how = () if jobs is None else ("--jobs", jobs)
-                    took, megabytes, auc = run(many, *how, root=root)
+                    auc, took, megabytes = common.run_exp("--stream", *many, *how, root=root)
                     seconds[name].append(took)
                     found[name] = megabytes, auc
             print(f"{'':10s} {'seconds':>8s} {'rows/s':>10s} {'MB, a tenth':>12s} {'MB, all':>8s} {'AUC':>7s}")
             for name, (root, jobs) in versions.items():
                 how = () if jobs is None else ("--jobs", jobs)
-                _, less, _ = run(few, *how, root=root)
+                _, _, less = common.run_exp("--stream", *few, *how, root=root)
                 took, (megabytes, auc) = statistics.median(seconds[name]), found[name]
                 print(f"{name:10s} {took:8.1f} {n_rows / took:10.0f} {less:12.0f} {megabytes:8.0f} {auc:7.4f}")
             one, two = (statistics.median(seconds[f"--jobs {jobs}"]) for jobs in (1, 2))

@@ -20,7 +20,7 @@ COMMENT = re.compile(r"\s*#(?![,;\t|])")  # a column may be called #
 WITH_COMMA, WITH_POINT = re.compile(r"[+-]?[\d.]*,\d+"), re.compile(r"[+-]?[\d,]*\.\d+")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")  # 1,234, which may also be a number between 1 and 2
 POINTS_GROUP = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
-PIECE = 2**16  # bytes
+PIECE = 2**18  # bytes read at a time
 LINE_END = re.compile(rb"\r\n|\r|\n")
 SAYS_SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line by which Excel knows
 KINDS = {  # of files that are no text, by how they begin
@@ -114,7 +114,7 @@ def open_csv(path, encoding, unpacked=True, start=0, stop=None):
     """The text of a file, unpacked beforehand or on the way, and a function for the share of it read so far."""
     file, share = _open_bytes(path, unpacked, start, stop)
     text = io.TextIOWrapper(file, encoding=encoding, newline="")
-    text._CHUNK_SIZE = 2**18  # bytes read at a time
+    text._CHUNK_SIZE = PIECE
     return text, share
 
 
