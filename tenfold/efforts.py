@@ -7,6 +7,7 @@ a slow or busy machine prints one of a few numbers that can be had again.
 import time
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from joblib import cpu_count
@@ -20,6 +21,7 @@ CROWD = 1.4  # how many times as long it may take beside others, who may become 
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
 IMPORT_SECONDS = 1.03  # that a process has been given there until now, nearly all of them for imports
 IMPORTED = time.process_time()  # the same here
+SCHEDSTAT = Path("/proc/self/schedstat")  # where Linux says how long this process ran, and waited for others
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,27 @@ def measure_slowness(started, jobs):
     """How many times as long as planned work takes here and now, in so many processes.
 
     That is by how much a fixed piece of work takes longer on this core than it should, times the number of processes
-    to a core. How many others there are is told by the seconds since this one started, over those that it was given.
+    to a core. How many others there are is told by the seconds that this one would have run, over those that it could.
     """
-    cores = cpu_count()
-    shared = (time.monotonic() - started) / max(time.process_time(), 1e-3)
+    cores, shared = cpu_count(), _share_of_others(started)
     if shared <= BUSY:
         return _core_slowness()
     return _core_slowness() * CROWD * max((shared * cores - 1 + min(jobs, cores)) / cores, 1)
+
+
+def _share_of_others(started):
+    """How many times as long as its work this process took so far, because others ran on the same cores.
+
+    Linux counts the time that it was ready to run and had to wait. Elsewhere all time since the start counts, with that
+    in which files were read.
+    """
+    try:
+        ran, waited, _ = map(int, SCHEDSTAT.read_text().split())
+    except (OSError, ValueError):
+        ran = waited = 0
+    if ran:
+        return (ran + waited) / ran
+    return (time.monotonic() - started) / max(time.process_time(), 1e-3)
 
 
 @cache

@@ -17,7 +17,7 @@ from tenfold.readers.base import no_warnings
 
 BINS = 63  # in which the values of a column are put
 PACE = 5.0  # learning rate times the number of trees
-MOST_PACE = 0.3  # learning rate
+MOST_PACE = 0.5  # learning rate
 LEAF_ROWS = 3  # at least, in a tree of a forest
 RAREST = 1e-3  # probability that a forest can tell from none
 

@@ -101,11 +101,19 @@ def test_a_first_effort_goes_by_what_it_takes_not_by_its_share():
         (4, 1.25, 1),  # it may have waited for files
     ],
 )
-def test_slowness_is_by_how_many_share_a_core_and_how_slow_it_is(monkeypatch, jobs, shared, slowness):
+@pytest.mark.parametrize("says", ["schedstat", "nothing", "of no time"])
+def test_slowness_is_by_how_many_share_a_core_and_how_slow_it_is(monkeypatch, tmp_path, jobs, shared, slowness, says):
+    """How many share it is what Linux says, in ns, of time run and time waited: time that files took does not count.
+
+    Elsewhere that is not known, and all time since the start counts.
+    """
+    told = {"schedstat": f"{2 * 10**9} {int((shared - 1) * 2 * 10**9)} 7\n", "of no time": "0 0 0\n"}
+    if says in told:
+        (tmp_path / "schedstat").write_text(told[says])
+    monkeypatch.setattr(efforts, "SCHEDSTAT", tmp_path / "schedstat")
     monkeypatch.setattr(efforts, "cpu_count", lambda: 4)
-    monkeypatch.setattr(
-        efforts, "time", SimpleNamespace(monotonic=lambda: 100 + shared * 2.0, process_time=lambda: 2.0)
-    )
+    wall = 100 + (9 if says == "schedstat" else shared * 2.0)
+    monkeypatch.setattr(efforts, "time", SimpleNamespace(monotonic=lambda: wall, process_time=lambda: 2.0))
     for core in (1.0, 3.0):
         monkeypatch.setattr(efforts, "_core_slowness", lambda core=core: core)
         assert measure_slowness(100, jobs) == pytest.approx(core * slowness)

@@ -123,6 +123,23 @@ def test_a_stored_zero_is_a_zero(tmp_path):
     assert Preprocessor().fit(data.X).changes_["duplicated"] == 1
 
 
+@pytest.mark.parametrize(
+    "cells, kind",
+    [
+        ([1.0, 2.0, -(2.0**100)], np.float32),
+        ([0.5, np.nan, np.inf], np.float32),
+        ([1.0, 0.1, 2.0], np.float64),
+        ([1.0, 1e39, 2.0], np.float64),  # which float32 takes for infinite
+        ([1.0, 2.0**24 + 1, 2.0], np.float64),
+    ],
+)
+def test_sparse_cells_take_half_the_memory_where_nothing_is_lost(tmp_path, cells, kind):
+    X = sp.csc_matrix((cells, ([0, 1, 2], [0, 1, 1])), shape=(3, 2))
+    found = load(mat(tmp_path / "a.mat", x_tr=X, y_tr=Y_SMALL)).X
+    assert found.dtype == kind
+    assert_array_equal(found.toarray(), X.toarray())
+
+
 # --- readers ---------------------------------------------------------------------------------------------------------
 
 

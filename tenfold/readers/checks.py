@@ -35,7 +35,9 @@ def check(path, data, like):
     if like is not None and X.shape[1] != like.X.shape[1]:
         raise InputError(f"{path} has {X.shape[1]} features, expected {like.X.shape[1]} as in the training file")
     if sp.issparse(X):
-        X = sp.csr_array(native(X))
+        data.X = X = native(X)  # lest what it takes the place of be kept
+        X.data = _narrow(X.data)
+        X = sp.csr_array(X)
         X.eliminate_zeros()
     if like is not None and sp.issparse(X) != sp.issparse(like.X):
         allow(path, math.prod(X.shape) * X.dtype.itemsize, "x, which is dense in the training file,")
@@ -81,6 +83,15 @@ def _check_cost(path, cost, X):
 def native(A):
     """The array in this machine's byte order."""
     return A.astype(A.dtype.newbyteorder("="), copy=False)
+
+
+def _narrow(cells):
+    """The cells in float32 if they are float64 and that holds each of them exactly, as it does counts, else as is."""
+    if cells.dtype != np.float64:
+        return cells
+    with np.errstate(over="ignore"):
+        narrow = cells.astype(np.float32)
+    return narrow if ((narrow == cells) | np.isnan(narrow)).all() else cells
 
 
 def in_rows(A):
