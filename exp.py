@@ -57,7 +57,7 @@ def cross_validate(options, terminal):
     from tenfold.readers.sample import NAME, sample
 
     name = options.files[0] if options.files else NAME
-    data = load(name, **wanted(options, "tr")) if options.files else sample()
+    data = load(name, mapped=len(options.files) == 1, **wanted(options, "tr")) if options.files else sample()
     classes = find_classes(data.y, options.positive)
     y = signs(data.y, classes)
     terminal.notes(data.notes)
@@ -210,10 +210,10 @@ def run(options):
     sys.modules.setdefault("pandas", None)  # lest scikit-learn import it: only csv files need it, and later
     from concurrent.futures.process import BrokenProcessPool
 
-    from joblib import cpu_count
-
     import tenfold  # noqa: F401  before all others, which it makes quicker to import
     from preprocess import InputError
+    from tenfold.efforts import cpu_count
+    from tenfold.memory import keep_freed_memory
     from tenfold.models import one_thread
     from tenfold.readers import check_given
     from tenfold.scoring import use_model
@@ -224,6 +224,7 @@ def run(options):
     if sys.modules["pandas"] is None:
         del sys.modules["pandas"]
     gc.enable()
+    keep_freed_memory()
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
     try:
@@ -261,8 +262,7 @@ def main(argv=None, started=None):
     """Run the command; the exit code."""
     parser = make_parser()
     options = parser.parse_args(argv)
-    if options.cost_name and options.cost is None:
-        options.cost = ()
+    options.cost = () if options.cost_name and options.cost is None else options.cost
     check_options(parser, options)
     options.compare_seconds = options.compare_seconds or 60.0
     options.argv = sys.argv[1:] if argv is None else argv

@@ -15,10 +15,12 @@ from preprocess import InputError
 from tenfold.efforts import EFFORTS, SURE, can_be_done, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 from tenfold.plan import draw_rows
+from tenfold.readers.checks import in_rows, is_in_rows
 
 RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
 FEWEST_ROWS = 20_000  # that are always used,
 FEWEST_CELLS = 1e8  # unless they have more cells than these
+SECONDS_PER_BYTE = 2e-9  # to bring rows that are still in their file into memory
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
 
@@ -40,6 +42,7 @@ class Experiment:
     def cross_validation(cls, X, y, n_folds, seed):
         """Stratified, shuffled folds of the same rows."""
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        X = X if sp.issparse(X) else in_rows(X)
         return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)))
 
     @classmethod
@@ -73,7 +76,7 @@ def count_folds(y, asked, name):
 
 
 def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda used, n_rows: None):
-    """All rows and their signs, or as many of them, drawn at random, as there is time to cross-validate on.
+    """All rows and their signs, or as many of them, drawn at random, as there is time to read and cross-validate on.
 
     Then they are a half, a quarter, an eighth or so on of all; rows of the commoner class are the first to be left out.
     ``report`` is told how many there are, and of how many.
@@ -84,16 +87,17 @@ def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda use
         return X, y
     least, every = with_effort(estimator, EFFORTS[-1]), np.arange(len(y))
     slowness, share = measure_slowness(started, jobs), 1
+    to_read = 0 if sp.issparse(X) or is_in_rows(X) else slowness * SECONDS_PER_BYTE * X.nbytes
     while len(y) > fewest * share:
         seconds = least.expected_seconds(X, y[::share], every[::share])
-        if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic())):
+        if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic()) - to_read / share):
             break
         share *= 2
     if share == 1:
         return X, y
     rows = np.sort(draw_rows(y, len(y) // share, np.random.RandomState(0)))
     report(len(rows), len(y))
-    return X[rows], y[rows]
+    return X[rows] if sp.issparse(X) else in_rows(X, rows), y[rows]
 
 
 @dataclass

@@ -197,6 +197,18 @@ def test_of_too_many_rows_as_many_are_used_as_there_is_time_for(many_rows, secon
         assert abs(np.mean(numbers) / len(y) - 0.5) < 0.02  # drawn from all over
 
 
+def test_rows_that_are_still_in_their_file_take_time_to_read(many_rows, monkeypatch):
+    """As much as folds of all of them do: there is time for one of the two, or for half of both."""
+    (X, y), now = many_rows, time.monotonic()
+    in_file = np.asfortranarray(np.hstack([X, X]))
+    monkeypatch.setattr(folds_module, "SECONDS_PER_BYTE", 0.32 / in_file.nbytes)
+    settings = Priced(), 10, 1, now, now + 0.5
+    assert len(rows_in_time(np.ascontiguousarray(in_file), y, *settings)[1]) == len(y)
+    some, _ = rows_in_time(in_file, y, *settings)
+    assert len(some) == len(y) // 2 and some.flags.c_contiguous
+    assert_array_equal(some, in_file[some[:, 0]])
+
+
 def test_few_rows_are_all_used_and_so_are_those_of_the_published_algorithm(many_rows):
     X, y = many_rows
     assert len(rows_in_time(X[:1_000], y[:1_000], Priced(), 10, 1, 0, -1)[1]) == 1_000

@@ -48,7 +48,7 @@ LAYERS = [
         "tenfold.writing",
     },
     {"tenfold.readers", "preprocess"},
-    {"oam", "tenfold.later"},
+    {"oam", "tenfold.later", "tenfold.memory"},
 ]
 # What not everybody has, or takes long to import.
 LATE = ("matplotlib", "h5py", "pyarrow", "pandas", "distributed", "sklearn.datasets")

@@ -14,6 +14,7 @@ from preprocess import InputError, Preprocessor
 from tenfold import readers
 from tenfold.readers import load, stream
 from tenfold.readers.base import Data, Wanted
+from tenfold.readers.checks import in_rows
 from tenfold.readers.text import open_text
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -234,3 +235,26 @@ def test_a_new_reader_need_not_stream(tmp_path, semicolons):
     del semicolons.STREAMED, semicolons.stream
     with pytest.raises(InputError, match=r"--stream with .*a\.dat, expected x\.npy and y\.npy, or files of one kind"):
         next(stream([path]))
+
+
+# --- features that stay in their file --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [">f4", "<f8", "u1"])
+def test_rows_of_any_order_are_brought_into_row_order(order, kind):
+    A = np.array(np.random.RandomState(0).randint(0, 200, (700, 300)), kind, order=order)
+    rows = np.sort(np.random.RandomState(1).choice(700, 270, replace=False))
+    for found, expected in (in_rows(A), A), (in_rows(A, rows), A[rows]), (in_rows(A, rows[:0]), A[:0]):
+        assert found.flags.c_contiguous and found.dtype.isnative
+        assert_array_equal(found, expected)
+
+
+def test_features_may_stay_in_the_file_until_they_are_used(tmp_path):
+    path = mat(tmp_path / "a.mat", x_tr=X_SMALL, y_tr=Y_SMALL)
+    usual, mapped = load(path), load(path, mapped=True)
+    assert isinstance(mapped.X, np.memmap) and not isinstance(usual.X, np.memmap)
+    assert not any(isinstance(A, np.memmap) for A in (usual.y, mapped.y))
+    assert_array_equal(mapped.X, usual.X)
+    one_column = load(mat(tmp_path / "b.mat", x_tr=X_SMALL[:, :1], y_tr=Y_SMALL))
+    assert not isinstance(one_column.X, np.memmap)  # though it is in row order, too

@@ -35,7 +35,7 @@ def load(path, **wanted):
         check_file(path)
         with no_warnings(), no_garbage():
             data = reader.load(path, wanted)
-            check(path, data, wanted.like)
+            check(path, data, wanted.like, wanted.mapped)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
     return data

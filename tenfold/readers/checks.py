@@ -13,8 +13,11 @@ ROW_BYTES, COLUMN_BYTES = 100, 500  # of memory that a row or a column costs bes
 BLOCK = 256, 256  # rows and columns that are turned from column order into row order at a time
 
 
-def check(path, data, like):
-    """Bring X to row order, dense or CSR, and y to one dimension, and refuse what cannot be learned from."""
+def check(path, data, like, mapped=False):
+    """Bring X to row order, dense or CSR, and y to one dimension, and refuse what cannot be learned from.
+
+    If ``mapped``, an X that lies in its file may stay there.
+    """
     X = data.X
     if X.dtype.kind not in "buif":
         found = {"c": "complex numbers", "U": "text", "S": "text"}.get(
@@ -42,7 +45,8 @@ def check(path, data, like):
     if like is not None and sp.issparse(X) != sp.issparse(like.X):
         allow(path, math.prod(X.shape) * X.dtype.itemsize, "x, which is dense in the training file,")
         X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))
-    data.X = X if sp.issparse(X) else native(X) if X.flags.c_contiguous else in_rows(X)
+    stays = sp.issparse(X) or (mapped and isinstance(X, np.memmap))
+    data.X = X if stays else in_rows(X)
 
 
 def _check_labels(path, y, X):
@@ -57,6 +61,8 @@ def _check_labels(path, y, X):
     if len(y) != X.shape[0]:
         hint = "; x seems to be transposed" if len(y) == X.shape[1] else ""
         raise InputError(f"{path}: x has {X.shape[0]} rows and y has {len(y)} labels, expected the same number{hint}")
+    if isinstance(y, np.memmap):
+        y = np.array(y)
     if y.dtype.kind == "U":
         if y.dtype.itemsize and y.view(np.uint32).max() > sys.maxunicode:
             raise InputError(f"{path} is damaged: y holds characters that do not exist")
@@ -94,15 +100,27 @@ def _narrow(cells):
     return narrow if ((narrow == cells) | np.isnan(narrow)).all() else cells
 
 
-def in_rows(A):
-    """A copy of a dense array in row order and this machine's byte order, made by blocks that fit into a cache."""
-    copy = np.empty(A.shape, A.dtype.newbyteorder("="))
+def in_rows(A, rows=None):
+    """A dense array, or the rows of it with these numbers, in row order and this machine's byte order.
+
+    If that takes a copy, it is made by blocks that fit into a cache.
+    """
+    if is_in_rows(A):
+        return native(A if rows is None else A[rows])
+    n = A.shape[0] if rows is None else len(rows)
+    copy = np.empty((n, A.shape[1]), A.dtype.newbyteorder("="))
     n_rows, n_columns = BLOCK
-    for i in range(0, A.shape[0], n_rows):
+    for i in range(0, n, n_rows):
+        some = slice(i, i + n_rows)
         for j in range(0, A.shape[1], n_columns):
-            block = slice(i, i + n_rows), slice(j, j + n_columns)
-            copy[block] = A[block]
+            columns = slice(j, j + n_columns)
+            copy[some, columns] = A[some if rows is None else rows[some], columns]
     return copy
+
+
+def is_in_rows(A):
+    """Whether each row of a dense array lies in one piece, in memory of its own."""
+    return A.flags.c_contiguous and not isinstance(A, np.memmap)
 
 
 def check_indices(rows, pointers, shape):

@@ -11,7 +11,7 @@ from scipy.io import loadmat
 from preprocess import InputError
 from tenfold.readers import hdf5
 from tenfold.readers.base import TEXT_BYTES, Data, allow, reason, size
-from tenfold.readers.checks import check_indices, in_rows
+from tenfold.readers.checks import check_indices
 
 ENDINGS = (".mat",)
 OPTIONS = ("x-name", "y-name", "cost-name")
@@ -118,7 +118,7 @@ class MatVariable:
             return np.empty((), complex if self.kind == "c" else object)
         self.check(path)
         if self.stored:
-            return in_rows(np.memmap(path, mode="r", order="F", **self.stored))
+            return np.memmap(path, mode="r", order="F", **self.stored)
         return loadmat(self, appendmat=False, variable_names=[self.name])[self.name]
 
 
