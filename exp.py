@@ -53,11 +53,11 @@ def cross_validate(options, terminal):
     from preprocess import find_classes, signs
     from tenfold.decisions import find_costs
     from tenfold.folds import RESERVE, Experiment, count_folds, rows_in_time, run_folds
-    from tenfold.readers import load
+    from tenfold.readers import in_rows, load
     from tenfold.readers.sample import NAME, sample
 
     name = options.files[0] if options.files else NAME
-    data = load(name, mapped=len(options.files) == 1, **wanted(options, "tr")) if options.files else sample()
+    data = load(name, as_stored=len(options.files) == 1, **wanted(options, "tr")) if options.files else sample()
     classes = find_classes(data.y, options.positive)
     y = signs(data.y, classes)
     terminal.notes(data.notes)
@@ -74,6 +74,7 @@ def cross_validate(options, terminal):
         estimator = make_estimator(options, 1 / max(10, n_folds))
         if not (extras or options.compare or options.scheduler):  # these take their own time, for all rows
             X, y = rows_in_time(X, y, estimator, n_folds, options.jobs, *moments, terminal.rows_used)
+        data.X = X = in_rows(X)  # what lies in the file, or in another order, is not kept beside it
         experiment = Experiment.cross_validation(X, y, n_folds, options.seed)
     costs = None if options.cost is None else find_costs(name, test, experiment.y, options.cost, options.cost_name)
     how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_models": options.explain}
@@ -213,7 +214,6 @@ def run(options):
     import tenfold  # noqa: F401  before all others, which it makes quicker to import
     from preprocess import InputError
     from tenfold.efforts import cpu_count
-    from tenfold.memory import keep_freed_memory
     from tenfold.models import one_thread
     from tenfold.readers import check_given
     from tenfold.scoring import use_model
@@ -224,7 +224,6 @@ def run(options):
     if sys.modules["pandas"] is None:
         del sys.modules["pandas"]
     gc.enable()
-    keep_freed_memory()
     terminal = Terminal(options.quiet, options.started, options.budget)
     options.jobs = options.jobs or cpu_count()
     try:

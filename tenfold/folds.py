@@ -15,7 +15,7 @@ from preprocess import InputError
 from tenfold.efforts import EFFORTS, SURE, can_be_done, first_effort, less_effort, measure_slowness, with_effort
 from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 from tenfold.plan import draw_rows
-from tenfold.readers.checks import in_rows, is_in_rows
+from tenfold.readers import in_rows, is_in_rows
 
 RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
 FEWEST_ROWS = 20_000  # that are always used,
@@ -42,7 +42,6 @@ class Experiment:
     def cross_validation(cls, X, y, n_folds, seed):
         """Stratified, shuffled folds of the same rows."""
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        X = X if sp.issparse(X) else in_rows(X)
         return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)))
 
     @classmethod
@@ -87,7 +86,7 @@ def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda use
         return X, y
     least, every = with_effort(estimator, EFFORTS[-1]), np.arange(len(y))
     slowness, share = measure_slowness(started, jobs), 1
-    to_read = 0 if sp.issparse(X) or is_in_rows(X) else slowness * SECONDS_PER_BYTE * X.nbytes
+    to_read = 0 if is_in_rows(X) else slowness * SECONDS_PER_BYTE * X.nbytes
     while len(y) > fewest * share:
         seconds = least.expected_seconds(X, y[::share], every[::share])
         if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic()) - to_read / share):
@@ -97,7 +96,7 @@ def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda use
         return X, y
     rows = np.sort(draw_rows(y, len(y) // share, np.random.RandomState(0)))
     report(len(rows), len(y))
-    return X[rows] if sp.issparse(X) else in_rows(X, rows), y[rows]
+    return in_rows(X, rows), y[rows]
 
 
 @dataclass

@@ -252,7 +252,7 @@ def test_rows_of_any_order_are_brought_into_row_order(order, kind):
 
 def test_features_may_stay_in_the_file_until_they_are_used(tmp_path):
     path = mat(tmp_path / "a.mat", x_tr=X_SMALL, y_tr=Y_SMALL)
-    usual, mapped = load(path), load(path, mapped=True)
+    usual, mapped = load(path), load(path, as_stored=True)
     assert isinstance(mapped.X, np.memmap) and not isinstance(usual.X, np.memmap)
     assert not any(isinstance(A, np.memmap) for A in (usual.y, mapped.y))
     assert_array_equal(mapped.X, usual.X)

@@ -6,7 +6,7 @@ from pathlib import Path
 from preprocess import InputError
 from tenfold.readers import csv_text, libsvm, matlab, numpy_files, parquet
 from tenfold.readers.base import Wanted, check_file, no_garbage, no_warnings, reason
-from tenfold.readers.checks import check
+from tenfold.readers.checks import check, in_rows, is_in_rows  # noqa: F401
 from tenfold.readers.files import find_copies, find_files
 from tenfold.readers.text import ending
 
@@ -35,7 +35,7 @@ def load(path, **wanted):
         check_file(path)
         with no_warnings(), no_garbage():
             data = reader.load(path, wanted)
-            check(path, data, wanted.like, wanted.mapped)
+            check(path, data, wanted.like, wanted.as_stored)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}") from error
     return data

@@ -59,8 +59,8 @@ class Wanted:
     names the label column of a CSV file, ``sep`` is what separates its cells, and ``encoding`` how its text is stored;
     they are found if they are None. ``like`` is the `Data` that this file's columns must match. Unless
     ``labelled``, the file may be without labels, as it may always be without costs. ``at_a_time`` is how much of a
-    stream is read at a time, as a share of what is usual. If ``mapped``, features may stay in the file, in its own
-    order, until they are used (see `in_rows`).
+    stream is read at a time, as a share of what is usual. If ``as_stored``, dense features may come in the
+    order of the file, and lie there still, until `in_rows` turns them into rows.
     """
 
     x_names: tuple = ("x_tr",)
@@ -72,7 +72,7 @@ class Wanted:
     like: "Data | None" = None
     labelled: bool = True
     at_a_time: float = 1.0
-    mapped: bool = False
+    as_stored: bool = False
 
     def pick(self, path, available):
         """For each array of a `Data`, the name it has among the variables ``available``."""

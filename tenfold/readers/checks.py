@@ -13,10 +13,10 @@ ROW_BYTES, COLUMN_BYTES = 100, 500  # of memory that a row or a column costs bes
 BLOCK = 256, 256  # rows and columns that are turned from column order into row order at a time
 
 
-def check(path, data, like, mapped=False):
+def check(path, data, like, as_stored=False):
     """Bring X to row order, dense or CSR, and y to one dimension, and refuse what cannot be learned from.
 
-    If ``mapped``, an X that lies in its file may stay there.
+    If ``as_stored``, a dense X stays as it is, or where it is.
     """
     X = data.X
     if X.dtype.kind not in "buif":
@@ -45,8 +45,7 @@ def check(path, data, like, mapped=False):
     if like is not None and sp.issparse(X) != sp.issparse(like.X):
         allow(path, math.prod(X.shape) * X.dtype.itemsize, "x, which is dense in the training file,")
         X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))
-    stays = sp.issparse(X) or (mapped and isinstance(X, np.memmap))
-    data.X = X if stays else in_rows(X)
+    data.X = X if as_stored else in_rows(X)
 
 
 def _check_labels(path, y, X):
@@ -101,7 +100,7 @@ def _narrow(cells):
 
 
 def in_rows(A, rows=None):
-    """A dense array, or the rows of it with these numbers, in row order and this machine's byte order.
+    """An array, or the rows of it with these numbers, in row order and this machine's byte order.
 
     If that takes a copy, it is made by blocks that fit into a cache.
     """
@@ -119,8 +118,8 @@ def in_rows(A, rows=None):
 
 
 def is_in_rows(A):
-    """Whether each row of a dense array lies in one piece, in memory of its own."""
-    return A.flags.c_contiguous and not isinstance(A, np.memmap)
+    """Whether an array lies in memory, and each of its rows in one piece, as those of a sparse one do."""
+    return sp.issparse(A) or (A.flags.c_contiguous and not isinstance(A, np.memmap))
 
 
 def check_indices(rows, pointers, shape):

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from preprocess import InputError, is_number, listing
+from tenfold.memory import freed_memory_kept
 from tenfold.readers.base import is_missing
 from tenfold.readers.csv_columns import is_empty, to_number
 from tenfold.readers.csv_dialect import MARKS, SEPARATORS, check_widths, find_dialect
@@ -36,8 +37,9 @@ def _read(path, dialect, layout, like):
     as_text = _text_columns(path, dialect, layout, like)
     while True:
         table = Table(dialect.width, layout.target)
-        for frame, share in read_chunks(path, dialect, layout.names is not None, layout.target, as_text):
-            table.add(frame, share)
+        with freed_memory_kept():
+            for frame, share in read_chunks(path, dialect, layout.names is not None, layout.target, as_text):
+                table.add(frame, share)
         if not table.changed:
             return table.finish()
         as_text |= table.changed
