@@ -12,13 +12,11 @@ import resource, sys
 import numpy as np
 from contextlib import nullcontext
 from tenfold.memory import freed_memory_kept
-def write_and_free():
-    arrays = [np.ones(2**23) for _ in range(2)]
 def count():
-    write_and_free()
+    np.ones(5 * 2**20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(4):
-        write_and_free()
+    for _ in range(3):
+        np.ones(5 * 2**20)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 with freed_memory_kept() if sys.argv[1] == "kept" else nullcontext():
     inside = count()
@@ -27,7 +25,7 @@ print(inside, count())
 
 
 def faults(how):
-    """How often new memory had to be asked for, a page at a time, to write and free arrays of 64 MB; and after it."""
+    """How often new memory had to be asked for, a page at a time, to write and free arrays of 40 MB; and after it."""
     command = [sys.executable, "-c", FAULTS, how]
     environment = {"PYTHONPATH": str(ROOT), "NUMPY_MADVISE_HUGEPAGE": "0"}
     return map(int, subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split())
@@ -39,4 +37,4 @@ def test_what_is_freed_is_used_again():
     (kept, after), (usual, _) = faults("kept"), faults("usual")
     assert kept <= usual
     if platform.libc_ver()[0] == "glibc":
-        assert kept < 1000 < 4 * 2 * 2**26 / 4096 * 0.9 < min(usual, after)
+        assert kept < 1000 < 3 * 5 * 2**23 / 4096 * 0.9 < min(usual, after)
