@@ -279,6 +279,6 @@ if __name__ == "__main__":
     gc.disable()  # while modules are imported: there is no garbage among them
     code = main(started=STARTED)
     gc.freeze()  # nor is it worth a last search, which would take half a second
-    if code and threading.active_count() > 1:
+    if threading.active_count() > 1:
         os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever
     sys.exit(code)

@@ -40,8 +40,7 @@ def in_processes(jobs, numbers, function, *arguments, seconds=None):
         yield from _as_they_end(pool, [pool.submit(_run_numbered, i) for i in numbers], seconds)
         pool.shutdown()
     except BaseException:
-        for worker in active_children():
-            worker.kill()
+        _end(pool)
         raise
 
 
@@ -61,8 +60,7 @@ def processes(jobs):
         yield run
         pool.shutdown()
     except BaseException:
-        for worker in active_children():
-            worker.kill()
+        _end(pool)
         raise
 
 
@@ -82,6 +80,13 @@ def _as_they_end(pool, pending, seconds=None):
             raise BrokenProcessPool("a worker was killed while it sent a result")
         if pending and time.monotonic() >= end:
             raise TimeoutError
+
+
+def _end(pool):
+    """Kill the workers, and let the pool know that no more will come: it might wait for the rest of a result."""
+    for worker in active_children():
+        worker.kill()
+    pool._result_queue._writer.close()
 
 
 def _start_process(*work):

@@ -231,6 +231,24 @@ def test_a_worker_that_is_killed_while_it_sends_a_result_is_one_line(train):
     assert done.stderr.startswith("exp.py: error: a worker process was killed") and done.stderr.count("\n") == 1
 
 
+BROKEN_OFF = """
+from contextlib import closing
+import numpy as np
+from tenfold.parallel import in_processes
+for n in range(3):
+    with closing(in_processes(2, range(1_000_000, 1_000_006), np.ones)) as results:
+        print(len(next(results)[1]), flush=True)
+"""
+
+
+def test_work_that_is_broken_off_while_results_are_sent_does_not_keep_the_process():
+    """Workers are killed then, and the pool would wait for the rest of the last result for ever."""
+    argv = [sys.executable, "-c", BROKEN_OFF]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.split()) == 3
+
+
 @pytest.fixture
 def days(tmp_path, monkeypatch):
     """A stream of five files that is learned from in several parts, without a header."""
