@@ -71,6 +71,24 @@ def test_csv_spaces_before_cells_of_a_late_row_are_no_part_of_them(tmp_path, gap
     assert told.X.shape == (4_002, 3) and np.isnan(dense(told.X)[-1, 0])
 
 
+def test_csv_with_decimal_commas_is_read_as_numbers_not_as_text(tmp_path, monkeypatch):
+    """Text takes some forty times as long."""
+    monkeypatch.setattr("tenfold.readers.csv_columns.to_number", lambda cell, decimal: pytest.fail("it was text"))
+    X = np.random.RandomState(0).rand(400, 3).round(3)
+    rows = [";".join(f"{x:.3f}".replace(".", ",") for x in row) for row in X]
+    text = "\n".join(f"{row};{i % 2}" for i, row in enumerate(rows))
+    assert_array_equal(load(write(tmp_path / "a.csv", text)).X, X)
+
+
+@pytest.mark.parametrize("n_columns", [3, 1200])
+@pytest.mark.parametrize("cell", ["", "NA", "none", "-", "#N/A"])
+def test_csv_missing_cells_are_the_same_in_few_and_in_many_columns(tmp_path, n_columns, cell):
+    X = np.arange(4.0 * n_columns).reshape(4, n_columns)
+    rows = [[*map(str, row), str(i % 2)] for i, row in enumerate(X)]
+    rows[2][1], X[2, 1] = cell, np.nan
+    assert_array_equal(load(write(tmp_path / "a.csv", "\n".join(map(",".join, rows)))).X, X)
+
+
 def test_csv_text_becomes_one_column_a_value(tmp_path):
     """A test file may hold the values in another order, and others; those and missing ones are zero in all columns."""
     train = load(write(tmp_path / "train.csv", "n,colour,y\n5,red,0\n6,blue,1\n7, red,1\n8,?,0\n"))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from scipy.io import savemat
 from small_files import X_SMALL, Y_SMALL, dense, mat, write
 
 from preprocess import InputError, Preprocessor
@@ -139,6 +140,13 @@ def test_sparse_cells_take_half_the_memory_where_nothing_is_lost(tmp_path, cells
     found = load(mat(tmp_path / "a.mat", x_tr=X, y_tr=Y_SMALL)).X
     assert found.dtype == kind
     assert_array_equal(found.toarray(), X.toarray())
+
+
+def test_cells_given_twice_are_summed_before_they_take_less_memory(tmp_path):
+    """As files of version 4 hold them: float32 has each of them, but not their sum."""
+    X = sp.coo_matrix(([2.0**24, 1.0, 1.0], ([0, 0, 1], [0, 0, 1])), shape=(3, 2))
+    savemat(tmp_path / "a.mat", {"x_tr": X, "y_tr": Y_SMALL}, format="4")
+    assert load(tmp_path / "a.mat").X[0, 0] == 2**24 + 1
 
 
 # --- readers ---------------------------------------------------------------------------------------------------------

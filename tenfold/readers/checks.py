@@ -39,6 +39,7 @@ def check(path, data, like, as_stored=False):
         raise InputError(f"{path} has {X.shape[1]} features, expected {like.X.shape[1]} as in the training file")
     if sp.issparse(X):
         data.X = X = native(X)  # lest what it takes the place of be kept
+        X.sum_duplicates()
         X.data = _narrow(X.data)
         X = sp.csr_array(X)
         X.eliminate_zeros()

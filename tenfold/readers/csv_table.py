@@ -10,6 +10,8 @@ from tenfold.readers.text import rows_at_a_time
 
 AT_A_TIME = 2048  # rows
 LONGEST_LABEL = 1000  # characters
+WIDE = 1000  # columns from which on pandas, which makes a list of them for each, is told the usual missing values only:
+USUAL_NA_VALUES = ["", "NA", "NaN", "nan"]  # columns that have others come as text, and are found to be numbers later
 
 
 def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_time=1.0):
@@ -25,6 +27,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
     spaces = at_a_time < 1 or dialect.has_spaces(path)  # where a few rows are wanted, a look at all would not pay
     text, share = dialect.open(path, with_first=not has_header, unpacked=unpacked, decoded=False)
     columns = range(dialect.width + 1)
+    missing = NA_VALUES if dialect.width < WIDE else USUAL_NA_VALUES
     with text:
         try:
             frames = pd.read_csv(
@@ -37,7 +40,7 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
                 skipinitialspace=spaces,
                 dtype=dict.fromkeys({*as_text, target} - {None}, str),
                 keep_default_na=False,
-                na_values={j: [] if j == target else NA_VALUES for j in columns},
+                na_values={j: [] if j == target else missing for j in columns},
                 low_memory=False,
                 chunksize=rows_at_a_time(dialect.width, at_a_time),
             )

@@ -48,7 +48,12 @@ def _read(path, dialect, layout, like):
 def _text_columns(path, dialect, layout, like):
     """The columns that hold text in the first rows, or in the training file."""
     rows = dialect.rows[layout.names is not None :]
-    found = {j for row in rows for j, cell in enumerate(row) if not (is_number(cell) or is_empty(cell))}
+    found = {
+        j
+        for row in rows
+        for j, cell in enumerate(row)
+        if not (is_number(cell.replace(dialect.decimal, ".")) or is_empty(cell))
+    }
     if like is not None:
         columns, places = match(path, dialect.width, layout, like, [])
         found |= {j for column, j in zip(columns, places) if column["kind"] in ("date", "text")}
