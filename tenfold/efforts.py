@@ -110,4 +110,6 @@ def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):
         for e in smaller:
             if taken * expected[e] / expected[effort] * -(-n // jobs) <= SURE * seconds:
                 return Change(e, start_again)
-    return Change(EFFORTS[-1], False) if smaller else None
+    if smaller and expected[EFFORTS[-1]] / expected[effort] * -(-rest // jobs) < rounds:
+        return Change(EFFORTS[-1], False)
+    return None  # what runs now would be lost, for no gain

@@ -19,7 +19,8 @@ from tenfold.plan import Shape, costs, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
-LOOKED_AT = 200  # rows by which a plan tells columns of two values from others
+LOOKED_AT = 200  # rows by which a plan tells columns of two values from others,
+LOOKED_AT_CELLS = 4_000_000  # unless they have more cells than these
 CHUNK = 2048  # rows that the published algorithm learns from at a time
 
 
@@ -167,7 +168,7 @@ def shape_of(X, y, rows):
     Sparse rows of few columns are quicker to learn from when dense.
     """
     sparse = sp.issparse(X) and X.shape[1] > FEW_COLUMNS
-    some = X[rows[:LOOKED_AT]]
+    some = X[rows[: LOOKED_AT if sparse else min(LOOKED_AT, 3 + LOOKED_AT_CELLS // X.shape[1])]]
     if sparse:
         n_many, cells_per_row = 0, max(some.nnz / some.shape[0], 1)
     else:

@@ -42,6 +42,14 @@ def test_late_in_a_run_only_the_rest_takes_less():
     assert less_effort(folds(8, 2.0), SHARES, 10, 10, 1, seconds=0.01) == Change(EFFORTS[-1], False)
 
 
+def test_folds_that_no_effort_makes_shorter_go_on():
+    """What runs beside the one just done would be lost, and done again in as much time."""
+    expected = {e: 0.5 + 0.01 * e for e in EFFORTS}
+    for jobs in (1, 2, 4):
+        change = less_effort(folds(1, 2.0), expected, 10, 10, jobs, seconds=1)
+        assert change == (Change(EFFORTS[-1], False) if jobs == 1 else None)
+
+
 def test_a_fold_that_the_clock_cut_costs_what_it_would_have_cost():
     assert less_effort(folds(1, 1.0, done=0.1), SHARES, 10, 10, 1, seconds=9) == Change(1 / 16, True)
 
