@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from small_files import dense, write
 
 from preprocess import InputError
 from tenfold.readers import load
+from tenfold.readers.csv_columns import find_time_format
 from tenfold.readers.csv_dialect import Undecoded
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -87,6 +89,24 @@ def test_csv_missing_cells_are_the_same_in_few_and_in_many_columns(tmp_path, n_c
     rows = [[*map(str, row), str(i % 2)] for i, row in enumerate(X)]
     rows[2][1], X[2, 1] = cell, np.nan
     assert_array_equal(load(write(tmp_path / "a.csv", "\n".join(map(",".join, rows)))).X, X)
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %H:%M:%S"])
+@pytest.mark.parametrize("other", [None, "", "NA", " ", "soon", "2001-01-01", "25:00"])
+def test_csv_times_are_those_that_each_value_by_itself_gives(tmp_path, monkeypatch, written, other):
+    """Also where a cell far below is something else."""
+    monkeypatch.setattr("tenfold.readers.csv_table.rows_at_a_time", lambda n_columns, share: 300)
+    seconds = np.random.RandomState(0).randint(0, 3 * 10**8, 900)
+    times = [(datetime(1995, 5, 6) + timedelta(seconds=int(s))).strftime(written) for s in seconds]
+    times[700] = times[700] if other is None else other
+    path = write(tmp_path / "a.csv", "when,y\n" + "\n".join(f"{time},{i % 2}" for i, time in enumerate(times)))
+    fast, again = load(path), load(path, like=load(path))
+    assert find_time_format(times[:9]) is not None
+    monkeypatch.setattr("tenfold.readers.csv_text.find_time_format", lambda cells: None)
+    slow = load(path)
+    assert fast.csv == slow.csv and fast.notes == slow.notes
+    assert_array_equal(fast.X, slow.X)
+    assert_array_equal(again.X, slow.X)
 
 
 def test_csv_text_becomes_one_column_a_value(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections import Counter
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,7 +68,10 @@ def _check_labels(path, y, X):
         if y.dtype.itemsize and y.view(np.uint32).max() > sys.maxunicode:
             raise InputError(f"{path} is damaged: y holds characters that do not exist")
         y = np.char.strip(y)
-    missing = sum(map(is_missing, y)) if y.dtype.kind == "U" else np.count_nonzero(~np.isfinite(y))
+    if y.dtype.kind == "U":
+        missing = sum(n for label, n in Counter(y.tolist()).items() if is_missing(label))
+    else:
+        missing = np.count_nonzero(~np.isfinite(y))
     if missing:
         raise InputError(
             f"{path}: {missing} of {len(y)} labels are missing or infinite, expected a label for every row"

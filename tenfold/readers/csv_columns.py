@@ -33,6 +33,7 @@ TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?\S*\s*(?:([apAP])\.?[mM])?")
 DATE = re.compile(rf"\d{{1,4}}([-/.])(?:\d{{1,2}}|[A-Za-z]{{3}})\1\d{{1,4}}([ T]{TIME.pattern}.*)?")
 DATE_FORMATS = ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d-%b-%Y"]
 DATE_FORMATS += ["%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%y"]
+TIME_FORMATS = ["%H:%M:%S", "%H:%M"]  # that most dates with a time have
 DATE_WORDS = {"Y": "year", "y": "year", "m": "month", "b": "month", "d": "day"}
 
 
@@ -77,6 +78,36 @@ class TextCells:
         return self.counts[is_so].sum() / self.filled
 
 
+class DayCells:
+    """A column of dates, all written in one format: the day of each row, as of `to_days`."""
+
+    def __init__(self, days, format_):
+        self.days, self.format_ = days, format_
+
+
+def parse_times(column, format_, tail):
+    """The days of a pandas column of dates with times, or None if there is anything else among them."""
+    import pandas as pd
+
+    parsed = pd.to_datetime(column, format=format_ + tail, errors="coerce")
+    if (parsed.isna() & column.notna()).any():
+        return None
+    day, second = np.divmod(parsed.to_numpy("datetime64[s]").astype(np.int64), 86_400)
+    part = second // 3600 / 24 + second % 3600 // 60 / 1440 + second % 60 / 86_400
+    return np.where(parsed.isna(), np.nan, day + part)
+
+
+def find_time_format(cells):
+    """The formats of date and time that all of these first cells of a column have, or None if there are none."""
+    import pandas as pd
+
+    if not cells or not all(DATE.fullmatch(cell) and ":" in cell for cell in cells):
+        return None
+    format_ = _best_date_format(cells)
+    tails = (mark + time for mark in " T" for time in TIME_FORMATS)
+    return next(((format_, tail) for tail in tails if parse_times(pd.Series(cells), format_, tail) is not None), None)
+
+
 def to_days(values, format_):
     """The day since 1970 of each value, with a part of a day for the time, NaN where it is no date."""
     import pandas as pd
@@ -98,6 +129,8 @@ def _part_of_day(time):
 
 def describe(path, name, where, cells, decimal, notes):
     """What is in a column of the training file; ``where`` is what it is called in a note, if there is one to make."""
+    if isinstance(cells, DayCells):
+        return _describe_dates(path, name, where, cells.days, cells.format_, notes)
     if not isinstance(cells, TextCells):
         return {"name": name, "kind": "number"}
     numbers = ~np.isnan(cells.numbers(decimal))
@@ -108,17 +141,21 @@ def describe(path, name, where, cells, decimal, notes):
     days = to_days(cells.values, format_) if format_ else np.full(len(cells.values), np.nan)
     if _are_most(cells, ~np.isnan(days)):
         _note_strange(path, where, cells, np.isnan(days), "dates", notes)
-        origin = float(np.floor(np.nanmin(days)))
-        first = np.datetime64(int(origin), "D")
-        order = "".join(DATE_WORDS.get(part, part) for part in re.split(r"%(.)", format_))
-        notes.append(f"{path}: {where} holds dates ({order}); it becomes days since {first}, weekday and month")
-        return {"name": name, "kind": "date", "format": format_, "origin": origin}
+        return _describe_dates(path, name, where, days, format_, notes)
     if len(cells.values) > MANY and len(cells.values) > HALF * len(cells.codes):
         notes.append(f"{path}: {where} is left out: {len(cells.values)} values of text in {len(cells.codes)} rows")
         return {"name": name, "kind": "left out"}
     columns = f"{n} columns" if (n := len(cells.values)) > 1 else "1 column"
     notes.append(f"{path}: {where} holds text; it becomes {columns} of 0 and 1")
     return {"name": name, "kind": "text", "values": sorted(cells.values)}
+
+
+def _describe_dates(path, name, where, days, format_, notes):
+    origin = float(np.floor(np.nanmin(days)))
+    first = np.datetime64(int(origin), "D")
+    order = "".join(DATE_WORDS.get(part, part) for part in re.split(r"%(.)", format_))
+    notes.append(f"{path}: {where} holds dates ({order}); it becomes days since {first}, weekday and month")
+    return {"name": name, "kind": "date", "format": format_, "origin": origin}
 
 
 def _are_most(cells, is_so):
@@ -145,8 +182,11 @@ def _find_date_format(cells):
     """The format by which most of the first values are dates, or None if they do not look like dates."""
     if not cells.values or cells.share_of(np.array([not DATE.fullmatch(value) for value in cells.values])) >= FEW:
         return None
-    some = [value for value in cells.values if DATE.fullmatch(value)][:1000]
-    return min(DATE_FORMATS, key=lambda format_: np.isnan(to_days(some, format_)).sum())
+    return _best_date_format([value for value in cells.values if DATE.fullmatch(value)][:1000])
+
+
+def _best_date_format(values):
+    return min(DATE_FORMATS, key=lambda format_: np.isnan(to_days(values, format_)).sum())
 
 
 def check_csv(csv, n_features):
@@ -171,7 +211,7 @@ def width(column):
 
 def is_index(name, cells, n_rows):
     """Whether a column only numbers the rows, which may be some of more rows, or in another order."""
-    if name is None or not INDEX_NAME.fullmatch(name) or isinstance(cells, TextCells) or n_rows < 2:
+    if name is None or not INDEX_NAME.fullmatch(name) or not isinstance(cells, np.ndarray) or n_rows < 2:
         return False
     return bool((cells >= 0).all() and (cells == np.floor(cells)).all() and len(np.unique(cells)) == n_rows)
 
@@ -186,14 +226,17 @@ def convert(path, column, where, cells, decimal, notes):
         _check_strange(path, where, cells, np.isnan(numbers), "numbers", notes)
         return cells.look_up(numbers)[:, None]
     if kind == "date":
-        days = to_days(cells.values, column["format"])
-        _check_strange(path, where, cells, np.isnan(days), "dates", notes)
+        if isinstance(cells, DayCells):
+            days, look_up = cells.days, np.asarray
+        else:
+            days, look_up = to_days(cells.values, column["format"]), cells.look_up
+            _check_strange(path, where, cells, np.isnan(days), "dates", notes)
         month = np.full(len(days), np.nan)
         month[~np.isnan(days)] = (
             days[~np.isnan(days)].astype("datetime64[D]").astype("datetime64[M]").astype(int) % 12 + 1
         )
         weekday = np.floor(days + 3) % 7  # 1970 began on a Thursday
-        return np.column_stack([cells.look_up(part) for part in (days - column["origin"], weekday, month)])
+        return np.column_stack([look_up(part) for part in (days - column["origin"], weekday, month)])
     position = {value: j for j, value in enumerate(column["values"])}
     codes = np.array([position.get(value, -1) for value in cells.values] + [-1])[cells.codes]
     return TextCells(codes, column["values"])

@@ -4,7 +4,7 @@ import numpy as np
 
 from preprocess import InputError, is_number
 from tenfold.readers.base import TEXT_BYTES, allow, is_missing, no_warnings, reason
-from tenfold.readers.csv_columns import NA_VALUES, TextCells, is_empty
+from tenfold.readers.csv_columns import NA_VALUES, DayCells, TextCells, is_empty, parse_times
 from tenfold.readers.csv_dialect import check_widths, not_text
 from tenfold.readers.text import rows_at_a_time
 
@@ -65,13 +65,15 @@ def _next(frames):
 class Table:
     """All columns of a file but the label: numbers, or in columns of text, positions among their ``values``.
 
-    ``changed`` are the columns that came as text first and as numbers then, or the other way round: what they hold is
-    known only if they are read as text from the start.
+    ``times`` has the formats, as of `find_time_format`, of the columns that are taken for dates with times, and become
+    days at once: there are too many values to look at each by itself, as is done with those of text.
+    ``changed`` are the columns that came as text first and as numbers then, or the other way round, or as something
+    else than times: what they hold is known only if they are read as text from the start.
     """
 
-    def __init__(self, width, target):
+    def __init__(self, width, target, times=None):
         self.columns = [j for j in range(width) if j != target]
-        self.target = target
+        self.target, self.times = target, times or {}
         self.cells = np.empty((0, len(self.columns)))
         self.n_rows = 0
         self.values, self.changed = {}, set()
@@ -91,11 +93,22 @@ class Table:
         are_numbers = [dtype.kind in "biuf" for dtype in frame.dtypes]
         self._add_numbers(frame, [k for k, j in enumerate(self.columns) if are_numbers[j]])
         for k, j in enumerate(self.columns):
+            if j in self.times:
+                self._add_times(frame[j], k, j)
+                continue
             if start and are_numbers[j] == (k in self.values):
                 self.changed.add(j)
             if not are_numbers[j]:
                 self.cells[start:end, k] = _encode(frame[j], self.values.setdefault(k, {}), is_empty)
         self.n_rows = end
+
+    def _add_times(self, column, k, j):
+        if j not in self.changed:
+            days = parse_times(column, *self.times[j])
+            if days is None:
+                self.changed.add(j)
+            else:
+                self.cells[self.n_rows : self.n_rows + len(column), k] = days
 
     def _add_numbers(self, frame, which):
         """Take over the columns of numbers, all at a time for some rows, which a cache holds."""
@@ -113,6 +126,8 @@ class Table:
     def column(self, k):
         """The cells of a column, the label not counted."""
         cells = self.cells[:, k]
+        if (j := self.columns[k]) in self.times:
+            return DayCells(cells, self.times[j][0])
         return TextCells(cells, list(self.values[k])) if k in self.values else cells
 
     def ends_are_missing(self):

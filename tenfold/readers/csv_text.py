@@ -7,7 +7,7 @@ import numpy as np
 from preprocess import InputError, is_number, listing
 from tenfold.memory import freed_memory_kept
 from tenfold.readers.base import is_missing
-from tenfold.readers.csv_columns import is_empty, to_number
+from tenfold.readers.csv_columns import find_time_format, is_empty, to_number
 from tenfold.readers.csv_dialect import MARKS, SEPARATORS, check_widths, find_dialect
 from tenfold.readers.csv_table import Table, read_chunks
 from tenfold.readers.table_data import Layout, csv_of, make_data, match
@@ -35,14 +35,24 @@ def load(path, wanted):
 def _read(path, dialect, layout, like):
     """All rows; once more, if it turns out on the way which columns hold text."""
     as_text = _text_columns(path, dialect, layout, like)
+    times = _time_columns(dialect, layout, as_text) if like is None else {}
     while True:
-        table = Table(dialect.width, layout.target)
+        table = Table(dialect.width, layout.target, times)
         with freed_memory_kept():
-            for frame, share in read_chunks(path, dialect, layout.names is not None, layout.target, as_text):
+            how = layout.names is not None, layout.target, as_text - set(times)  # times are no numbers in any case
+            for frame, share in read_chunks(path, dialect, *how):
                 table.add(frame, share)
         if not table.changed:
             return table.finish()
         as_text |= table.changed
+        times = {j: formats for j, formats in times.items() if j not in table.changed}
+
+
+def _time_columns(dialect, layout, as_text):
+    """The columns that hold nothing but dates with times in the first rows, and their formats."""
+    rows = dialect.rows[layout.names is not None :]
+    cells = {j: [cell for row in rows if not is_empty(cell := row[j].strip())] for j in as_text - {layout.target}}
+    return {j: formats for j in cells if (formats := find_time_format(cells[j]))}
 
 
 def _text_columns(path, dialect, layout, like):
