@@ -109,7 +109,7 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit_rows(self._validate(X))
 
     def fit_rows(self, X):
-        """The same for rows that need no checks, such as `SomeRows`."""
+        """The same for rows that need no checks, such as `SomeRows` of ``tenfold/ranker.py``."""
         self.n_features_in_ = X.shape[1]
         self.mean_, extremes, fingerprint, n_missing, gaps = _describe_columns(X)
         varying = np.flatnonzero(extremes[0] < extremes[1])
@@ -154,7 +154,7 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.transform_rows(self._validate(X, reset=False))
 
     def transform_rows(self, X):
-        """The same for rows that need no checks, such as `SomeRows`."""
+        """The same for rows that need no checks, such as `SomeRows` of ``tenfold/ranker.py``."""
         if sp.issparse(X) != isinstance(self.scaler_, MaxAbsScaler):
             X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))  # as the training rows were
         bias = np.ones((X.shape[0], 1), np.float32)
@@ -164,6 +164,18 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for rows in row_chunks(X):
             np.concatenate([self._scale(X[rows]), self._gaps(X[rows]), bias[rows]], 1, out=Z[rows], casting="same_kind")
         return Z
+
+    def transform_columns(self, X, columns):
+        """These columns of ``transform_rows(X)``, in ascending order, and the bias; no others are made.
+
+        The first of them must be one of those that are kept.
+        """
+        n, sparse = len(self.kept_), isinstance(self.scaler_, MaxAbsScaler)
+        kept, missing = self.kept_[columns[columns < n]], self.missing_[columns[columns >= n] - n]
+        raw = np.union1d(kept, missing)
+        arrays = {"mean_": self.mean_[raw], "extremes_": self.extremes_[:, columns[columns < n]]}
+        arrays |= {"kept_": np.searchsorted(raw, kept), "missing_": np.searchsorted(raw, missing)}
+        return Preprocessor.from_arrays(arrays, len(raw), sparse).transform_rows(X[:, raw])
 
     def _gaps(self, X):
         """1 where one of the columns ``missing_`` is missing, 0 elsewhere."""
@@ -224,17 +236,6 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-class SomeRows:
-    """The rows of a dense array that have these numbers, copied some at a time instead of all at once."""
-
-    def __init__(self, X, numbers):
-        self.X, self.numbers = X, numbers
-        self.shape, self.dtype = (len(numbers), X.shape[1]), X.dtype
-
-    def __getitem__(self, rows):
-        return self.X[self.numbers[rows]]
 
 
 def as_float(X, copy=False):

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
-from preprocess import row_chunks
-from tenfold.plan import LEAVES
+from preprocess import row_chunks, take
+from tenfold.plan import FEW_ROWS, FEW_WIDE_ROWS, LEAVES, SPARSE_COLUMNS, has_few_rows
 from tenfold.trees import ForestFeatures, TreeFeatures, Trees
 
 RIDGE = np.float32(1e-3)  # keeps nearly equal landmarks from blowing up
@@ -37,6 +37,11 @@ class FeatureSets:
     def are_scaled_columns(self):
         """Whether there is one set, and it consists of the scaled columns as they are."""
         return [getattr(s, "versions", None) for s in self.sets.values()] == [("scaled",)]
+
+    @property
+    def take_raw(self):
+        """Whether `score_raw` can be used: no set needs all columns to be scaled first."""
+        return all(feature_set.takes_raw for feature_set in self.sets.values())
 
     def fit_transform(self, Z, y, fold, rows, rng):
         """Fit the sets in turn and yield for each the features of its rows and the numbers of those rows.
@@ -65,6 +70,11 @@ class FeatureSets:
         """The sum of what each set's features and weights give for the rows of Z."""
         versions = Versions(self.columns, Z, self.landmarks_)
         return sum(feature_set.score(versions, c) for feature_set, c in zip(self.sets.values(), coefficients))
+
+    def score_raw(self, preprocessor, X, coefficients):
+        """The same for rows that this preprocessor has not scaled yet."""
+        sets = zip(self.sets.values(), coefficients)
+        return sum(feature_set.score_raw(preprocessor, X, c) for feature_set, c in sets)
 
 
 class Versions(dict):
@@ -101,6 +111,7 @@ class LinearFeatures:
     """
 
     kind = "linear"
+    few_rows = FEW_ROWS
     rows_ = None
 
     def __init__(self, *versions):
@@ -124,9 +135,10 @@ class LinearFeatures:
 
     def _in_row_space(self, F):
         self.rows_ = None
-        if sp.issparse(F) or not has_few_rows(F):
+        if not has_few_rows(*F.shape, self.few_rows):
             return F
         G = F @ F.T
+        G = G.toarray() if sp.issparse(G) else G
         self.rows_, self.L_ = F, _factor(G, RIDGE * np.float32(G.diagonal().mean()))
         return self.L_
 
@@ -143,8 +155,16 @@ class LinearFeatures:
             w = solve_triangular(self.L_, w, lower=True, trans=1, check_finite=False) @ self.rows_
         return w * self.scale_
 
+    @property
+    def takes_raw(self):
+        return self.versions == ("scaled",)
+
     def score(self, versions, coefficients):
         return self._columns(versions) @ coefficients
+
+    def score_raw(self, preprocessor, X, coefficients):
+        """The same for rows that are not scaled yet, if it takes those."""
+        return preprocessor.score_raw(X, coefficients)
 
     def _columns(self, versions):
         parts = [versions[version] for version in self.versions]
@@ -158,6 +178,8 @@ class ScaledFeatures(LinearFeatures):
     of the scaled columns, of which there are too many for a copy.
     """
 
+    few_rows = FEW_WIDE_ROWS
+
     def __init__(self):
         super().__init__("scaled")
 
@@ -168,6 +190,33 @@ class ScaledFeatures(LinearFeatures):
         self.scale_ = (scale / np.sqrt(scale**2 @ variance)).astype(np.float32)
         Z *= self.scale_
         return self._in_row_space(Z)
+
+
+class FrequentColumns(LinearFeatures):
+    """Of sparse scaled columns at most so many, those that are filled in most rows; the others weigh nothing.
+
+    Only where rows are so few that the space which they span is used instead, all columns are.
+    """
+
+    def __init__(self, n_columns):
+        super().__init__("scaled")
+        self.n_columns = n_columns
+
+    def fit_transform(self, versions, y=None, fold=None):
+        Z = versions["scaled"]
+        self.columns_ = np.arange(Z.shape[1])
+        if not has_few_rows(*Z.shape, self.few_rows):
+            filled = np.bincount(Z.indices, minlength=Z.shape[1])
+            self.columns_ = np.sort(np.argsort(-filled, kind="stable")[: self.n_columns])
+        self.n_scaled_ = Z.shape[1]
+        F = take(Z, self.columns_)
+        self._fit_scale(F)
+        return self._in_row_space(F * self.scale_)
+
+    def coefficients(self, w):
+        of_all = np.zeros(self.n_scaled_, w.dtype)
+        of_all[self.columns_] = super().coefficients(w)
+        return of_all
 
 
 class StandardColumns(LinearFeatures):
@@ -188,15 +237,10 @@ class StandardColumns(LinearFeatures):
         self.scale_ = (scale / np.sqrt(max(scale**2 @ variance, 1e-12))).astype(np.float32)
 
 
-def has_few_rows(F):
-    """Whether the space that the rows span is so much smaller than that of the columns that the way there pays."""
-    return F.shape[0] <= min(F.shape[1] / 3, 2_000)  # as `tenfold.plan` has it
-
-
 def _variance(F):
     """The variance of each column."""
     total, squares = np.zeros(F.shape[1]), np.zeros(F.shape[1])
-    for rows in row_chunks(F):
+    for rows in [slice(None)] if sp.issparse(F) else row_chunks(F):
         cells = F[rows].astype(np.float64)
         total += cells.sum(axis=0)
         squares += (cells.multiply(cells) if sp.issparse(F) else np.square(cells, out=cells)).sum(axis=0)
@@ -215,6 +259,7 @@ class LandmarkFeatures:
     """
 
     kind = "landmarks"
+    takes_raw = False
 
     def __init__(self, *terms):
         self.terms = terms
@@ -320,9 +365,18 @@ def plain_feature_sets():
     return FeatureSets(None, {"linear": LinearFeatures("scaled")})
 
 
-def wide_feature_sets():
-    """The scaled columns alone, of which there are too many for a copy that is standardised."""
-    return FeatureSets(None, {"linear": ScaledFeatures()})
+def sparse_feature_sets():
+    """The scaled columns, or those that are filled most often."""
+    return FeatureSets(None, {"linear": FrequentColumns(SPARSE_COLUMNS)})
+
+
+def wide_feature_sets(n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_tree_rows=None):
+    """The scaled columns, of which there are too many for a copy that is standardised, and what trees say of a few.
+
+    Trees come first: the other set takes the place of the scaled columns.
+    """
+    trees = {"trees": TreeFeatures(n_trees, n_leaves, n_tree_columns, n_tree_rows)} if n_trees else {}
+    return FeatureSets(None, {**trees, "linear": ScaledFeatures()})
 
 
 def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_forest=0):

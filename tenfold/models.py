@@ -69,10 +69,10 @@ class ScoreFunction:
         return self.slope * (self._sum(X) + self.intercept) + self.offset
 
     def _sum(self, X):
-        """The sum over the feature sets; raw rows are enough if these are nothing but the scaled columns."""
-        if not self.feature_sets.are_scaled_columns or (self.preprocessor.unit_ != 1).any():
+        """The sum over the feature sets, of raw rows if these are enough."""
+        if not self.feature_sets.take_raw or (self.preprocessor.unit_ != 1).any():
             return self._sum_in_chunks(X)
-        total = self.preprocessor.score_raw(X, self.coefficients[0])
+        total = self.feature_sets.score_raw(self.preprocessor, X, self.coefficients)
         far = np.flatnonzero(~np.isfinite(total))  # rows so far off that scaling has to bring them back
         if len(far):
             total[far] = self._sum_in_chunks(X[far])

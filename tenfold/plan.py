@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
+FEW_ROWS = 2_000  # that may be learned from in the space that they span: which pays if they are visited many times,
+FEW_WIDE_ROWS = 300  # or if they are very few
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
 STEPS = 16  # at most, for each column
@@ -22,11 +24,17 @@ LEAVES = 40  # of a tree, at most; fewer would find less
 TREE_CELLS = 1e6  # to grow trees on
 FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little; better they look at fewer columns
 TREE_COLUMNS = 50  # then: those in which the classes differ most
+WIDE_CELLS = 3e7  # to visit, where there is time for the columns and trees on a few of them only,
+WIDE_TREES = 10  # of these trees, with fewer leaves,
+WIDE_LEAVES = 16
+WIDE_TREE_ROWS = 3_000  # and the rows to grow them on
+SPARSE_COLUMNS = 10_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
 FEWEST_FOREST = 40  # fewer say little
 FOREST_ROWS = 500, 3_000  # to grow it on, at least and at most
 FOREST_CELLS = 10_000  # that a tree looks at, with a budget of 1: of each row, as many as the root of the columns
 ROOM = 1.15  # times the target, that a plan with a forest may cost
+DRAWN = 2  # rows from each reservoir that a block is paired with, for each of its own
 VISITS_OF_ONE = (
     2_000  # rows to learn from if there is one feature: whether it is for or against is all there is to learn
 )
@@ -34,7 +42,7 @@ SIMILAR = 0.45  # share of the landmarks and visits where there are boosted tree
 SIMILAR_OF_MANY = 0.8  # unless they look at some of the columns only,
 LEAST_SIMILAR = 0.2  # and of these shares what is left if there is little time for all
 LEAST_SCALE = 0.002
-TARGET = 0.65  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
+TARGET = 0.68  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ class Plan:
     most_ranked: int  # columns of more than two values for which there is time to use ranks
     trees: int  # boosted trees for each inner fold
     leaves: int  # of a tree, at most
-    tree_rows: int  # of the training rows, those to grow them on
+    tree_rows: int  # of the training rows, those to grow them on; if wide, for each inner fold, and all are described
     tree_columns: int  # the same of the columns
     wide: bool  # whether there are too many cells for anything but the scaled columns
     forest: int = 0  # trees of a random forest
@@ -124,81 +132,99 @@ def _scaled_plan(shape, scale, wide):
     many = min(shape.n_pos, n - shape.n_pos) >= MANY_ROWS
     rows = min(n, 20_000 * root, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
     if wide:
-        rows = min(n, 2.4e7 * scale / d, 30_000 * root)
+        rows = min(n, WIDE_CELLS * scale / d, 30_000 * root)
     rows = int(max(rows, min(n, 200)))
     tree_columns = d if TREE_CELLS * root / d >= min(rows, FEWEST_TREE_ROWS * root) else TREE_COLUMNS
     tree_rows = int(min(rows, TREE_CELLS * root / tree_columns))
-    trees = max(int(TREES * min(root, 4)), FEWEST_TREES) if many and not (small or wide or shape.sparse) else 0
+    trees = max(int((WIDE_TREES if wide else TREES) * min(root, 4)), FEWEST_TREES)
+    if wide:
+        tree_rows = int(min(rows, WIDE_TREE_ROWS * root))
+    if not many or small or shape.sparse or (wide and tree_columns == d):  # then rows are too many, not columns
+        trees = 0
     similar = root
-    if trees:
+    if trees and not wide:
         similar = (SIMILAR if tree_columns == d else SIMILAR_OF_MANY) * min(root, max(scale, LEAST_SIMILAR))
     sample = int(min(rows, 6_000 * similar))
     landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * similar))
     affordable = min(9e6, 4e9 / d) * scale / (sample + shape.n_test)  # similarities, those to score by included
     if affordable < landmarks:
         landmarks = int(affordable) if affordable >= 100 else 0
-    visits = rows if wide else int((9_600 if small else 14_000) * similar)
+    visits = int((9_600 if small else 14_000) * similar)
+    if wide:
+        visits = int(np.clip(WIDE_CELLS * scale / d, rows, 3 * rows))
     folds = 6 if (small or shape.n_pos < MANY_ROWS) and d <= 1_000 else 5 if scale > 2 else 3
     return Plan(
         rows=rows,
         sample=sample,
         landmarks=landmarks,
         visits=visits,
-        block=128 if shape.sparse else 32,  # a product of sparse rows costs much the same for few of them as for many
+        block=32
+        if not shape.sparse or has_few_rows(rows, d, FEW_ROWS)
+        else 128,  # sparse products of more cost no more
         folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),
         trees=trees,
-        leaves=int(LEAVES * max(root, 1)),
+        leaves=int((WIDE_LEAVES if wide else LEAVES) * max(root, 1)),
         tree_rows=tree_rows,
         tree_columns=tree_columns,
         wide=wide,
     )
 
 
+def has_few_rows(n_rows, n_columns, most):
+    """Whether the space that the rows span is so much smaller than that of the columns that the way there pays.
+
+    The way there takes the longer the more rows there are: ``most`` are worth it.
+    """
+    return n_rows <= min(n_columns / 3, most)
+
+
 def quantities(shape, plan):
     """How much there is to do of each kind of work, by the names of ``PRICES``."""
     d, many, n_test, lanes = shape.n_columns, shape.n_many, shape.n_test, STEP_SIZES * plan.folds
     cells, rows, m = shape.cells_per_row, plan.rows, plan.landmarks
-    columns = 0 if plan.wide or shape.sparse else d
-    ranked = many if columns and many <= plan.most_ranked else 0
+    has_curves = not (plan.wide or shape.sparse) and 0 < many <= MOST_CURVES
+    ranked = many if has_curves and many <= plan.most_ranked else 0
     steps = 0
-    if columns and 0 < many <= MOST_CURVES:
+    if has_curves:
         steps = min(STEPS, shape.n_pos // POSITIVES_PER_STEP, MOST_STEPS // many)
-    curves = ranked + many * steps
-    linear = cells + curves
-    in_row_space = not shape.sparse and rows <= min(linear / 3, 2_000)
+    linear = cells + ranked + many * steps
+    in_row_space = has_few_rows(rows, d if shape.sparse else linear, FEW_WIDE_ROWS if plan.wide else FEW_ROWS)
+    sparse = shape.sparse and not in_row_space
     kernels = 0 if not m else 3 if plan.small else 1
     linear_visits, visits = max(plan.visits, rows), max(plan.visits, plan.sample) * kernels
     tree_visits = min(VISITS_OF_ONE, plan.tree_rows) * (plan.trees > 0)
     tree_visits += min(VISITS_OF_ONE, plan.forest_rows) * (plan.forest > 0)
-    linear_products = min(linear, rows) if in_row_space else linear
-    far = linear_products > 4_000  # too long for the cache
+    linear_products = rows if in_row_space else linear
     distances = m * (plan.sample + m + n_test)
-    trees, seen = plan.trees * plan.folds, plan.tree_rows * (1 - 1 / plan.folds)
+    described = rows if plan.wide else plan.tree_rows  # by trees
+    trees, seen = plan.trees * plan.folds, min(plan.tree_rows, described * (1 - 1 / plan.folds))
     return {
         "a fit": 1,
         "all rows": shape.n_rows,
-        "cells to clean and scale": (rows + n_test) * cells,
-        "cells to standardise": (rows + n_test) * columns,
+        "all columns": d,
+        "cells to clean and scale": (rows + n_test * (not plan.wide)) * cells,
+        "raw cells to score": n_test * cells * plan.wide,
         "cells to sort": min(rows, RANKED_ROWS) * many * bool(ranked or steps),
-        "cells of curves": (rows + n_test) * curves,
-        "steps": (linear_visits + visits + tree_visits) / plan.block * (1 + lanes / 9) * (not shape.sparse),
-        "sparse steps": linear_visits / plan.block * shape.sparse,
-        "weights in sparse steps": linear_visits / plan.block * d * lanes * shape.sparse,
-        "products": (linear_visits * linear_products * (not far) + visits * m) * lanes,
-        "products of long rows": linear_visits * linear_products * lanes * far,
+        "cells of ranks": (rows + n_test) * ranked,
+        "cells of steps": (rows + n_test) * many * steps,
+        "steps": (linear_visits + visits + tree_visits) / plan.block * (1 + lanes / 9) * (not sparse),
+        "sparse steps": linear_visits / plan.block * sparse,
+        "weights in sparse steps": linear_visits / plan.block * min(d, SPARSE_COLUMNS) * lanes * sparse,
+        "cells in steps": (linear_visits * linear_products * (not sparse) + visits * m) * (1 + 2 * DRAWN),
+        "products": (linear_visits * linear_products + visits * m) * lanes,
         "held-out products": (rows * linear_products + plan.sample * m * kernels) * lanes,
-        "products of rows": rows**2 * linear * in_row_space,
+        "products of rows": rows**2 * (linear + rows) * in_row_space,
         "city-block distances": distances * ranked,
         "Euclidean distances": distances * d,
         "similarities": distances * kernels,
         "solved": plan.sample * m**2 * kernels,
         "trees": trees * plan.leaves / LEAVES,
-        "cells to choose columns by": seen * d * plan.folds * (plan.trees > 0 and plan.tree_columns < d),
+        "cells to choose columns by": described * d * (plan.trees > 0 and plan.tree_columns < d),
         "columns of trees": trees * plan.leaves / LEAVES * plan.tree_columns,
         "cells of trees": trees * seen * plan.tree_columns,
-        "rows through trees": (plan.tree_rows + n_test * plan.folds) * plan.trees,
+        "rows through trees": (described + n_test * plan.folds) * plan.trees,
         "forest": plan.forest,
         "cells of a forest": plan.forest * plan.forest_rows * d**0.5,
         "rows through a forest": plan.forest * n_test,
@@ -206,31 +232,33 @@ def quantities(shape, plan):
 
 
 PRICES = {
-    "a fit": 0.0258,
-    "all rows": 1.5e-07,
-    "cells to clean and scale": 1.81e-08,
-    "cells to standardise": 1.32e-08,
-    "cells to sort": 9.67e-08,
-    "cells of curves": 2.23e-08,
-    "steps": 8.62e-05,
-    "sparse steps": 0.000584,
-    "weights in sparse steps": 3.65e-08,
-    "products": 1.71e-10,
-    "products of long rows": 5.94e-09,
-    "held-out products": 4.69e-10,
-    "products of rows": 8.14e-12,
-    "city-block distances": 1e-09,
-    "Euclidean distances": 7.66e-11,
-    "similarities": 9.81e-10,
-    "solved": 1.62e-11,
-    "trees": 0.00239,
-    "cells to choose columns by": 1e-08,
-    "columns of trees": 1.79e-05,
-    "cells of trees": 1.06e-08,
-    "rows through trees": 9.18e-08,
-    "forest": 0.0012,
-    "cells of a forest": 2.5e-07,
-    "rows through a forest": 1.2e-07,
+    "a fit": 0.0155,
+    "all rows": 1.2e-07,
+    "all columns": 5.7e-07,
+    "cells to clean and scale": 1.3e-08,
+    "raw cells to score": 2.2e-09,
+    "cells to sort": 6.1e-08,
+    "cells of ranks": 6.5e-08,
+    "cells of steps": 8.3e-09,
+    "steps": 6.1e-05,
+    "sparse steps": 0.00073,
+    "weights in sparse steps": 2.4e-08,
+    "cells in steps": 8e-10,
+    "products": 1.5e-10,
+    "held-out products": 5e-10,
+    "products of rows": 1.2e-11,
+    "city-block distances": 1.1e-09,
+    "Euclidean distances": 7.4e-11,
+    "similarities": 9.8e-10,
+    "solved": 1.5e-11,
+    "trees": 0.0026,
+    "cells to choose columns by": 2.4e-09,
+    "columns of trees": 2e-05,
+    "cells of trees": 1.4e-08,
+    "rows through trees": 1.1e-07,
+    "forest": 0.0017,
+    "cells of a forest": 3.3e-07,
+    "rows through a forest": 1.3e-07,
 }
 
 

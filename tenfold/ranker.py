@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
-from preprocess import Preprocessor, SomeRows
+from preprocess import Preprocessor
 from tenfold.calibration import log_odds
 from tenfold.columns import Columns
-from tenfold.features import plain_feature_sets, rich_feature_sets, wide_feature_sets
+from tenfold.features import plain_feature_sets, rich_feature_sets, sparse_feature_sets, wide_feature_sets
 from tenfold.lanes import LaneEnsemble, inner_folds
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import Shape, costs, draw_rows, make_plan, thin
+from tenfold.plan import DRAWN, Shape, costs, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
@@ -133,10 +133,12 @@ class AUCRanker(_Ranker):
         y_all, y = y, y[order]
         self.score_function_ = ScoreFunction(Preprocessor().fit_rows(X), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
-        if not sparse and self.features == "auto":
+        if sparse:
+            self.score_function_.feature_sets = sparse_feature_sets()
+        elif self.features == "auto":
             self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
         feature_sets = self.score_function_.feature_sets
-        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=2 * plan.block)
+        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=DRAWN * plan.block)
         fold = inner_folds(y, plan.folds, rng)
 
         def take_over():
@@ -145,7 +147,9 @@ class AUCRanker(_Ranker):
         def watch(n_rows, end):
             return monitor(n_rows, lambda: (end(), take_over()))
 
-        n_rows = {"landmarks": plan.sample, "trees": plan.tree_rows, "forest": plan.forest_rows}
+        n_rows = (
+            {"landmarks": plan.sample, "trees": plan.tree_rows, "forest": plan.forest_rows} if not plan.wide else {}
+        )
         of_kinds = {kind: thin(y, n) for kind, n in n_rows.items()}
         features = feature_sets.fit_transform(Z, y, fold, of_kinds, rng)
         ensemble.fit(features, y, fold, None if monitor is None else watch)
@@ -160,6 +164,17 @@ class AUCRanker(_Ranker):
         for sign in (1, -1):
             weight[y_held_out == sign] = np.count_nonzero(y == sign) / np.count_nonzero(y_held_out == sign)
         self.score_function_.calibrate(*log_odds(scores, y_held_out, weight))
+
+
+class SomeRows:
+    """The rows of a dense array that have these numbers, copied some at a time instead of all at once."""
+
+    def __init__(self, X, numbers):
+        self.X, self.numbers = X, numbers
+        self.shape, self.dtype = (len(numbers), X.shape[1]), X.dtype
+
+    def __getitem__(self, rows):
+        return self.X[self.numbers[rows]]
 
 
 def shape_of(X, y, rows):
@@ -181,7 +196,7 @@ def shape_of(X, y, rows):
 def _make_feature_sets(plan, Z, y):
     """The sets of features, not yet fitted, that there is time for."""
     if plan.wide:
-        return wide_feature_sets()
+        return wide_feature_sets(plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows)
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
     trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
     return rich_feature_sets(columns, plan.landmarks, plan.small, *trees)

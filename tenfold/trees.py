@@ -7,12 +7,14 @@ References: D. Wolpert. Stacked Generalization. Neural Networks 5, 1992.
 L. Breiman. Random Forests. Machine Learning 45, 2001.
 """
 
-import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.feature_selection import SelectKBest, f_classif
+from itertools import repeat
 
-from preprocess import take
-from tenfold.plan import LEAVES
+import numpy as np
+import scipy.sparse as sp
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+from preprocess import row_chunks
+from tenfold.plan import LEAVES, thin
 from tenfold.readers.base import no_warnings
 
 BINS = 63  # in which the values of a column are put
@@ -30,18 +32,23 @@ class TreeFeatures:
     """
 
     kind = "trees"
+    takes_raw = True
 
-    def __init__(self, n_trees, n_leaves=LEAVES, n_columns=None):
+    def __init__(self, n_trees, n_leaves=LEAVES, n_columns=None, n_rows=None):
         self.n_trees = n_trees
         self.n_leaves = n_leaves
         self.n_columns = n_columns  # None: all
+        self.n_rows = n_rows  # None: all that are not of the inner fold
 
     def fit_transform(self, versions, y, fold):
         Z, scores, groups = versions["scaled"], np.empty(len(y)), []
-        for k in np.unique(fold):
-            seen = fold != k if k >= 0 else fold == k
-            groups.append(grow(self._booster(), Z[seen], y[seen], self.n_columns))
-            scores[fold == k] = groups[-1].score(Z[fold == k])
+        every = np.arange(Z.shape[1])
+        few = self.n_columns is not None and self.n_columns < len(every)
+        for k, columns in zip(np.unique(fold), choose_columns(Z, y, fold, self.n_columns) if few else repeat(every)):
+            seen = np.flatnonzero(fold != k if k >= 0 else fold == k)
+            seen = seen[thin(y[seen], self.n_rows or len(seen))]
+            groups.append(grow(self._booster(), _part(Z, seen, columns), y[seen], columns))
+            scores[fold == k] = groups[-1].narrowed(columns).score(_part(Z, fold == k, columns))
         self.trees_ = Trees.joined(groups)
         return self._scaled(scores)
 
@@ -61,7 +68,7 @@ class TreeFeatures:
         )
 
     def description(self):
-        return self.kind, [self.n_trees, self.n_leaves, self.n_columns]
+        return self.kind, [self.n_trees, self.n_leaves, self.n_columns, self.n_rows]
 
     def arrays(self):
         """All that was learned and is needed to score, as arrays by name."""
@@ -77,7 +84,17 @@ class TreeFeatures:
         return w * self.scale_
 
     def score(self, versions, coefficients):
-        return self.trees_.score(versions["scaled"]) * coefficients[0]
+        return self._say(self.trees_, versions["scaled"]) * coefficients[0]
+
+    def score_raw(self, preprocessor, X, coefficients):
+        """The same for rows that are not scaled yet: only the columns that the trees look at have to be."""
+        columns = np.union1d(self.trees_.column, 0)
+        Z = preprocessor.transform_columns(X, columns)
+        return self._say(self.trees_.narrowed(columns), Z.toarray() if sp.issparse(Z) else Z) * coefficients[0]
+
+    @staticmethod
+    def _say(trees, Z):
+        return trees.score(Z)
 
 
 class ForestFeatures(TreeFeatures):
@@ -108,8 +125,9 @@ class ForestFeatures(TreeFeatures):
             raise ValueError("its forest has shares below 0")
         return super().with_trees(trees)
 
-    def score(self, versions, coefficients):
-        return _log(self.trees_.score(versions["scaled"])) * coefficients[0]
+    @staticmethod
+    def _say(trees, Z):
+        return _log(trees.score(Z))
 
 
 def _log(share):
@@ -125,10 +143,18 @@ def _trees_of_forest(tree):
     return Trees(np.array([0]), np.where(is_leaf, 0, tree.feature), tree.threshold, left, right, share)
 
 
-def grow(booster, Z, y, n_columns=None):
-    """The trees that this `HistGradientBoostingClassifier` grows on so many columns of the rows of Z, as `Trees`."""
-    columns = choose_columns(Z, y, n_columns or Z.shape[1])
-    trees = [predictor.nodes for (predictor,) in booster.fit(take(Z, columns), y)._predictors]
+def _part(Z, rows, columns):
+    """``Z[rows][:, columns]``, without a copy of other columns."""
+    return Z[rows] if len(columns) == Z.shape[1] else Z[np.ix_(rows, columns)]
+
+
+def grow(booster, Z, y, columns=None):
+    """The trees that this `HistGradientBoostingClassifier` grows on the rows of Z, as `Trees`.
+
+    They are for rows of which Z has these columns, or all.
+    """
+    columns = np.arange(Z.shape[1]) if columns is None else columns
+    trees = [predictor.nodes for (predictor,) in booster.fit(Z, y)._predictors]
     root = np.cumsum([0, *map(len, trees)])
     first, nodes = np.repeat(root[:-1], np.diff(root)), np.concatenate(trees)
     is_leaf, itself = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
@@ -137,12 +163,27 @@ def grow(booster, Z, y, n_columns=None):
     return Trees(root[:-1], column, nodes["num_threshold"], left, right, nodes["value"])
 
 
-def choose_columns(Z, y, n_columns):
-    """The numbers of at most so many columns, in order: those whose means differ most between the classes."""
-    if Z.shape[1] <= n_columns:
-        return np.arange(Z.shape[1])
-    with no_warnings(), np.errstate(all="ignore"):  # some columns may be constant in these rows
-        return SelectKBest(f_classif, k=n_columns).fit(Z, y).get_support(indices=True)
+def choose_columns(Z, y, fold, n_columns):
+    """For each fold, the numbers of so many columns, in order: those in which the classes differ most outside of it.
+
+    That is by F, as of scikit-learn's `f_classif`, but the sums that it takes are found for all folds at once. If there
+    is one fold only, the rows are its own.
+    """
+    of_fold = np.unique(fold)[:, None] == fold
+    of_group = np.concatenate([of_fold & (y > 0), of_fold & (y < 0)]).astype(np.float64)
+    sums, squares = np.zeros((len(of_group), Z.shape[1])), np.zeros((len(of_fold), Z.shape[1]))
+    for rows in row_chunks(Z):
+        cells = Z[rows].astype(np.float64)
+        sums += of_group[:, rows] @ cells
+        squares += of_fold[:, rows].astype(np.float64) @ np.square(cells, out=cells)
+    n, sums = (A.reshape(2, len(of_fold), -1) for A in (of_group.sum(axis=1), sums))
+    if len(of_fold) > 1:
+        n, sums, squares = (A.sum(axis=-2, keepdims=True) - A for A in (n, sums, squares))
+    total = squares - sums.sum(axis=0) ** 2 / n.sum(axis=0)
+    difference = np.subtract(*(sums / n)) ** 2 * n.prod(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        F = np.where(total > 1e-9 * squares, difference / total, 0)  # of columns that are not constant
+    return np.sort(np.argsort(-F, axis=1, kind="stable")[:, :n_columns], axis=1)
 
 
 class Trees:
@@ -181,6 +222,10 @@ class Trees:
 
         column, threshold, value = join("column"), join("threshold"), join("value") / len(groups)
         return cls(join("root", 1), column, threshold, join("left", 1), join("right", 1), value)
+
+    def narrowed(self, columns):
+        """The same trees for rows that have only these columns, in ascending order."""
+        return Trees(**vars(self) | {"column": np.searchsorted(columns, self.column)})
 
     def score(self, Z):
         """The score of each row of Z."""

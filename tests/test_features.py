@@ -21,13 +21,13 @@ from tenfold.features import (
     Versions,
     city_block,
     euclidean,
-    has_few_rows,
     make_feature_set,
     plain_feature_sets,
     rich_feature_sets,
     wide_feature_sets,
 )
 from tenfold.lanes import inner_folds
+from tenfold.plan import has_few_rows
 from tenfold.trees import TreeFeatures
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -214,7 +214,7 @@ def test_versions_stand_side_by_side(rng):
     "n, d, few", [(10, 30, True), (10, 29, False), (1, 3, True), (2000, 6000, True), (2001, 10**5, False)]
 )
 def test_few_rows_are_a_third_of_the_columns(n, d, few):
-    assert has_few_rows(np.broadcast_to(np.float32(0), (n, d))) == few
+    assert has_few_rows(n, d, 2_000) == few
 
 
 def gram(Z):
@@ -261,9 +261,11 @@ def test_few_equal_rows_do_no_harm():
     assert np.isfinite(F).all() and np.isfinite(feature_set.coefficients(np.ones(5, np.float32))).all()
 
 
-def test_sparse_rows_stay_columns(rng):
-    Z = sp.random_array((10, 200), density=0.1, format="csr", dtype=np.float32, random_state=0)
-    assert LinearFeatures("scaled").fit_transform(versions_of(Z)).shape == (10, 200)
+def test_sparse_rows_stay_columns_unless_they_are_few():
+    Z = sp.random_array((67, 200), density=0.1, format="csr", dtype=np.float32, random_state=0)
+    F = LinearFeatures("scaled").fit_transform(versions_of(Z))
+    assert sp.issparse(F) and F.shape == (67, 200)
+    assert LinearFeatures("scaled").fit_transform(versions_of(Z[:66])).shape == (66, 66)
 
 
 # --- scaled columns in place -----------------------------------------------------------------------------------------
@@ -302,6 +304,52 @@ def test_scaled_columns_are_divided_by_their_deviation(rng, n, d):
     )
 
 
+# --- sparse columns --------------------------------------------------------------------------------------------------
+
+
+def sparse_rows(n, d, seed=0):
+    """Rows of a few counts; columns are filled the less often the further behind they are."""
+    rng = np.random.RandomState(seed)
+    columns = (d * rng.rand(n * 8) ** 3).astype(int)
+    X = sp.csr_array((rng.randint(1, 4, n * 8), (np.repeat(np.arange(n), 8), columns)), shape=(n, d), dtype=np.float32)
+    X.sum_duplicates()
+    return X
+
+
+def test_of_too_many_sparse_columns_those_filled_most_often_are_learned_from(rng):
+    Z = sparse_rows(400, 300)
+    feature_set = features.FrequentColumns(20)
+    F = feature_set.fit_transform({"scaled": Z})
+    filled = (Z.toarray() != 0).sum(axis=0)
+    chosen = sorted(range(300), key=lambda j: (-filled[j], j))[:20]
+    dense = Z.toarray()[:, np.sort(chosen)]
+    assert_allclose(F.toarray(), dense / np.sqrt(dense.var(axis=0).sum()), rtol=1e-5)
+    w = rng.randn(20).astype(np.float32)
+    coefficients = feature_set.coefficients(w)
+    assert coefficients.shape == (300,) and set(np.flatnonzero(coefficients)) == set(chosen)
+    assert_allclose(feature_set.score({"scaled": Z}, coefficients), F @ w, rtol=1e-4, atol=1e-5)
+    few = features.FrequentColumns(300).fit_transform({"scaled": Z})
+    assert_allclose(few.toarray(), LinearFeatures("scaled").fit_transform({"scaled": Z}).toarray(), rtol=1e-5)
+
+
+def test_few_sparse_rows_are_learned_from_in_the_space_that_they_span_by_all_columns(rng):
+    Z = sparse_rows(40, 300)
+    feature_set = features.FrequentColumns(20)
+    F = feature_set.fit_transform({"scaled": Z})
+    assert F.shape == (40, 40) and isinstance(F, np.ndarray)
+    assert_allclose(F @ F.T, gram(Z.toarray()), atol=5e-3 * gram(Z.toarray()).max())
+    w = rng.randn(40).astype(np.float32)
+    coefficients = feature_set.coefficients(w)
+    assert np.count_nonzero(coefficients) > 100
+    assert_allclose(feature_set.score({"scaled": Z}, coefficients), F @ w, atol=2e-2 * np.abs(F @ w).max())
+
+
+@pytest.mark.parametrize("n, d", [(50, 7), (30, 400)])
+def test_the_variance_of_sparse_columns(n, d):
+    Z = sparse_rows(n, d)
+    assert_allclose(features._variance(Z), Z.toarray().astype(float).var(axis=0), rtol=1e-9, atol=1e-12)
+
+
 def test_only_scaled_columns_are_scaled_columns(Z):
     assert plain_feature_sets().are_scaled_columns and wide_feature_sets().are_scaled_columns
     for n_landmarks in (0, 12):
@@ -310,6 +358,9 @@ def test_only_scaled_columns_are_scaled_columns(Z):
     assert not FeatureSets(None, sets, 3).are_scaled_columns
     assert not FeatureSets(None, {"smooth": LandmarkFeatures(SMOOTH)}, 3).are_scaled_columns
     assert not FeatureSets(None, {"trees": TreeFeatures(3)}).are_scaled_columns
+    assert not wide_feature_sets(3).are_scaled_columns
+    assert wide_feature_sets(3).take_raw and plain_feature_sets().take_raw
+    assert not FeatureSets(None, sets, 3).take_raw and not rich_feature_sets(columns_of(Z), 0, True).take_raw
 
 
 # --- FeatureSets -----------------------------------------------------------------------------------------------------
@@ -325,13 +376,15 @@ RICH = [
 ]
 
 
-@pytest.fixture(params=["plain", "wide", *RICH], ids=str)
+@pytest.fixture(params=["plain", "wide", "wide with trees", *RICH], ids=str)
 def feature_sets(request, Z):
     """All kinds of feature sets, with columns fitted on Z."""
     if request.param == "plain":
         return plain_feature_sets()
     if request.param == "wide":
         return wide_feature_sets()
+    if request.param == "wide with trees":
+        return wide_feature_sets(3, 8, 2)
     settings = {**request.param}
     columns = columns_of(Z, most_ranked=settings.pop("most_ranked", np.inf))
     return rich_feature_sets(columns, **settings)

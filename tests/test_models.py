@@ -147,6 +147,28 @@ def test_a_model_of_wide_rows(tmp_path, monkeypatch, n, d):
     assert roc_auc_score(y, model.decision_function(X)) > 0.9
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_model_of_wide_rows_with_trees(tmp_path, monkeypatch, make):
+    """Of raw rows, only the columns that trees look at are scaled, among them one that says what is missing."""
+    X, y = make_rows(900, 60, 300)
+    X[:, 1], X[:, 2], X[:, 5] = 5, X[:, 0], np.where(y > 0, 1, np.nan)
+    X[::3, 5], X[:, 6] = 1, 1e6 + 1e3 * X[:, 6]
+    make_plan, settings = ranker.make_plan, {"wide": True, "landmarks": 0, "trees": 6, "tree_columns": 9, "forest": 0}
+    monkeypatch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), **settings))
+    model = fit(make(X), y)
+    function = model.score_function_
+    assert list(function.feature_sets.sets) == ["trees", "linear"]
+    looked_at = function.feature_sets.sets["trees"].trees_.column
+    assert looked_at.max() >= len(function.preprocessor.kept_)
+    others = make(np.vstack([X, make_rows(50, 60, 10, seed=1)[0]]))
+    loaded = saved_and_loaded(model, tmp_path / "model.npz")
+    assert_array_equal(loaded.decision_function(others), model.decision_function(others))
+    direct = model.decision_function(others)
+    monkeypatch.setattr(type(function.feature_sets), "take_raw", False)
+    np.testing.assert_allclose(direct, model.decision_function(others), atol=1e-4 * np.abs(direct).max())
+    assert roc_auc_score(y, direct[: len(y)]) > 0.9
+
+
 @pytest.mark.parametrize("settings", [{"features": "linear"}, {"learner": PublishedRanker}])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_raw_rows_have_the_scores_of_scaled_ones(monkeypatch, settings, make):
@@ -155,7 +177,7 @@ def test_raw_rows_have_the_scores_of_scaled_ones(monkeypatch, settings, make):
     model = fit(make(X), y, **settings)
     others = make(np.vstack([X, mixed_rows(60)[0] + 0.3]))
     direct = model.decision_function(others)
-    monkeypatch.setattr(type(model.score_function_.feature_sets), "are_scaled_columns", False)
+    monkeypatch.setattr(type(model.score_function_.feature_sets), "take_raw", False)
     np.testing.assert_allclose(direct, model.decision_function(others), atol=1e-5 * np.abs(direct).max())
 
 

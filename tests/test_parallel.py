@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from threading import Timer
 from zipfile import ZipFile
 
 import joblib
@@ -16,7 +15,7 @@ import pytest
 from conftest import ROOT, call, linux, make_rows, refused
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tenfold import parallel
+from tenfold import parallel, parts
 from tenfold.parallel import in_processes, joblib_runs_elsewhere, through_joblib
 
 # --- processes -------------------------------------------------------------------------------------------------------
@@ -171,29 +170,26 @@ def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
 
 
 class Killer(io.StringIO):
-    """Standard error that kills a process so many seconds after some words are written to it."""
+    """Standard error that kills a process as soon as some words are written to it."""
 
-    def __init__(self, pid, words, seconds):
+    def __init__(self, pid, words):
         super().__init__()
-        self.pid, self.words, self.seconds, self.timer = pid, words, seconds, None
+        self.pid, self.words, self.has_killed = pid, words, False
 
     def write(self, text):
-        if self.timer is None and self.words in text:
-            self.timer = Timer(self.seconds, os.kill, (self.pid, signal.SIGKILL))
-            self.timer.start()
+        if not self.has_killed and self.words in text:
+            os.kill(self.pid, signal.SIGKILL)
+            self.has_killed = True
         return super().write(text)
-
-    def has_killed(self):
-        return self.timer is not None and not self.timer.is_alive()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
     X, y = make_rows(400, 5, 80)
     argv = [save(x=X, y=y), "--folds", 4, "--budget", 100, "--update", "sequential", "--passes", 3]
-    expected, killer = call(*argv), Killer(cluster[1].pop(), "fold 1/", 0)
+    expected, killer = call(*argv), Killer(cluster[1].pop(), "fold 1/")
     code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
-    assert code == 0 and killer.has_killed(), err
+    assert code == 0 and killer.has_killed, err
     assert out == expected[1] and aucs(err) == aucs(expected[2])
 
 
@@ -276,11 +272,19 @@ def test_a_damaged_part_is_named_from_a_cluster_too(cluster, days):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_worker_that_is_killed_changes_no_digit_of_a_stream(cluster, days):
+def test_a_worker_that_is_killed_changes_no_digit_of_a_stream(cluster, days, monkeypatch):
     argv = ["--stream", days, "--update", "sequential", "--C", "1e-9", "--buffer", 4]
-    expected, killer = call(*argv, "--jobs", 2), Killer(cluster[1].pop(), "no header", 1)
-    code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
-    assert code == 0 and killer.has_killed(), err
+    expected, killed, merge = call(*argv, "--jobs", 2), [], parts.State.merge
+
+    def merge_and_kill(*arguments):
+        if not killed:  # after the first round of several
+            killed.append(cluster[1].pop())
+            os.kill(killed[0], signal.SIGKILL)
+        return merge(*arguments)
+
+    monkeypatch.setattr(parts.State, "merge", merge_and_kill)
+    code, out, err = call(*argv, "--scheduler", cluster[0])
+    assert code == 0 and killed, err
     assert "parts at a time" in err
     assert out == expected[1] and re.findall(r"AUC .*", err) == re.findall(r"AUC .*", expected[2])
 

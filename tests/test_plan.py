@@ -70,11 +70,12 @@ def check_plan(made, shape, budget=1.0):
     assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
     counts = (made.rows, made.sample, made.landmarks, made.visits, made.block, made.folds, made.most_ranked)
     assert all(type(n) is int for n in (*counts, made.trees, made.leaves, made.tree_rows, made.tree_columns))
-    assert made.leaves >= plan.LEAVES
+    assert made.leaves >= (plan.WIDE_LEAVES if made.wide else plan.LEAVES)
     assert all(type(flag) is bool for flag in (made.small, made.wide))
     assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows and 1 <= made.tree_columns <= shape.n_columns
     assert made.trees == 0 or made.trees >= plan.FEWEST_TREES
-    assert made.trees == 0 or not (shape.sparse or made.wide)
+    assert made.trees == 0 or not shape.sparse
+    assert made.trees == 0 or not made.wide or made.tree_columns == plan.TREE_COLUMNS
     assert made.forest == 0 or not (shape.sparse or made.wide or made.trees)
     assert type(made.forest) is type(made.forest_rows) is int and 0 <= made.forest_rows <= made.rows
     assert made.forest == 0 or (made.forest >= plan.FEWEST_FOREST and made.forest_rows >= min(shape.n_rows, 200))
@@ -100,7 +101,8 @@ def test_a_plan_follows_from_the_shape_and_the_budget_alone_and_fits_them(shape,
         check_plan(make_plan(other), other)
         assert make_plan(shape, budget) == made
         assert make_plan(shape) == make_plan(shape, 1.0)
-        assert made.block == (128 if shape.sparse else 32)
+        in_row_space = plan.has_few_rows(made.rows, shape.n_columns, plan.FEW_ROWS)
+        assert made.block == (128 if shape.sparse and not in_row_space else 32)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -208,7 +210,7 @@ def test_a_forest_takes_no_more_than_the_room_that_is_left(monkeypatch, price, b
     elif room / price > 2 * plan.FOREST * budget:
         assert made.forest == plan.FOREST * budget
     else:
-        assert made.forest == 0 or seconds > 0.9 * allowed
+        assert made.forest in (0, plan.FOREST * budget) or seconds > 0.9 * allowed
 
 
 def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
@@ -222,7 +224,23 @@ def test_data_is_wide_if_it_has_too_many_cells_and_columns_and_is_dense(free):
         assert make_plan(shape).wide == wide
         assert not make_plan(replace(shape, sparse=True, n_many=0)).wide
         if wide:
-            assert make_plan(shape).landmarks == 0 and make_plan(shape).visits == make_plan(shape).rows
+            made, few = make_plan(shape), make_plan(replace(shape, n_pos=plan.MANY_ROWS - 1))
+            assert made.landmarks == 0 and made.rows <= made.visits <= 3 * made.rows
+            assert made.trees == plan.WIDE_TREES and made.tree_columns == plan.TREE_COLUMNS and few.trees == 0
+
+
+def test_too_many_rows_for_all_but_the_columns_are_too_many_for_trees(monkeypatch):
+    monkeypatch.setattr(plan, "PRICES", {**FREE, "cells to clean and scale": 1e-7})
+    shape = Shape(10**7, 10**6, 30, 30, 30.0)
+    assert make_plan(shape).wide and make_plan(shape).trees == 0
+
+
+def test_weights_in_sparse_steps_are_those_of_the_columns_that_are_learned_from():
+    few, many, most = (Shape(20_000, 2_000, d, 0, 50.0, True) for d in (5_000, plan.SPARSE_COLUMNS, 10**6))
+    of_few, of_many, of_most = (quantities(s, make_plan(few))["weights in sparse steps"] for s in (few, many, most))
+    assert 0 < of_few == of_many / 2 and of_many == of_most
+    rows = quantities(replace(most, n_rows=1_000, n_pos=100), make_plan(replace(most, n_rows=1_000, n_pos=100)))
+    assert rows["sparse steps"] == rows["weights in sparse steps"] == 0 < rows["steps"]
 
 
 # --- the budget ------------------------------------------------------------------------------------------------------
@@ -295,11 +313,12 @@ def test_cells_of_curves_and_products_of_rows_are_as_many_as_features_have(n, n_
     made = replace(make_plan(shape), rows=n)
     columns = Columns(made.most_ranked).fit(Z, n_pos)
     curves, amounts = columns.curves(Z).shape[1], quantities(shape, made)
-    assert amounts["cells of curves"] == pytest.approx((n + n / 9) * curves)
+    assert amounts["cells of ranks"] == pytest.approx((n + n / 9) * n_many * columns.ranked_)
+    assert amounts["cells of ranks"] + amounts["cells of steps"] == pytest.approx((n + n / 9) * curves)
     features = LinearFeatures("standard", "curves")
     F = features.fit_transform(Versions(columns, Z))
     in_row_space = features.rows_ is not None
-    assert amounts["products of rows"] == in_row_space * n**2 * (d + curves)
+    assert amounts["products of rows"] == in_row_space * n**2 * (d + curves + n)
     assert F.shape == (n, n if in_row_space else d + curves)
 
 
@@ -311,10 +330,19 @@ def test_what_is_not_done_costs_nothing():
     none = nothing_of(Shape(10**4, 500, 3000, 0, 9.0, True))
     of_trees, choice = {name for name in PRICES if "trees" in name}, "cells to choose columns by"
     assert len(of_trees) == 4
-    assert {"cells to standardise", "cells to sort", "steps", "Euclidean distances", choice, *of_trees} <= none
+    assert {
+        "cells of ranks",
+        "cells to sort",
+        "steps",
+        "raw cells to score",
+        "Euclidean distances",
+        choice,
+        *of_trees,
+    } <= none
     assert "sparse steps" not in none
     none = nothing_of(Shape(5000, 500, 9, 0, 9.0))
-    assert {"city-block distances", "cells of curves", "cells to sort", "sparse steps", choice} <= none
+    assert {"city-block distances", "cells of ranks", "cells of steps", "cells to sort", "sparse steps"} <= none
+    assert {choice, "raw cells to score", "products of rows"} <= none
     assert not {"Euclidean distances", "steps", "solved", *of_trees} & none
     of_forest = {name for name in PRICES if "forest" in name}
     assert of_trees <= nothing_of(Shape(5000, 50, 9, 9, 9.0)) and len(of_forest) == 3
@@ -338,7 +366,7 @@ def test_trees_cost_by_how_many_are_grown_on_how_many_cells(monkeypatch, d, look
     amounts, rows = quantities(shape, made), sum(rows for rows, _ in grown)
     assert len(grown) == made.folds and len(feature_set.trees_.root) == amounts["trees"] > 0
     assert {columns for _, columns in grown} == {looked_at}
-    assert amounts["cells to choose columns by"] == (pytest.approx(rows * d) if looked_at < d else 0)
+    assert amounts["cells to choose columns by"] == (n * d if looked_at < d else 0)
     assert amounts["columns of trees"] == amounts["trees"] * looked_at
     assert amounts["cells of trees"] == pytest.approx(rows * made.trees * looked_at, rel=1e-6)
     assert amounts["rows through trees"] == pytest.approx(sum(scored), rel=1e-6)

@@ -347,3 +347,19 @@ def test_scores_of_raw_rows_are_those_of_scaled_rows(make, gaps):
     w = np.random.RandomState(2).randn(preprocessor.n_features_out_).astype(np.float32)
     expected = dense(preprocessor.transform(make(X))).astype(np.float64) @ w
     assert_allclose(preprocessor.score_raw(make(X), w), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_some_columns_are_as_they_are_among_all(make):
+    rng = np.random.RandomState(0)
+    X = rng.rand(200, 12) * 10.0 ** np.arange(12)
+    X[rng.rand(200, 12) < [0.1, *11 * [0.0]]] = np.nan
+    X[rng.rand(200, 12) < [*8 * [0.0], 0.3, 0.3, 0.0, 0.0]] = np.inf
+    X[:, 3], X[:, 7] = 5, X[:, 0]
+    preprocessor = Preprocessor().fit(make(X[:150]))
+    everything = dense(preprocessor.transform(make(X)))
+    n = everything.shape[1]
+    assert n == 10 + 3 + 1
+    for columns in ([0], [4, 9], [1, n - 2], [0, n - 4, n - 2], range(n - 1)):
+        found = dense(preprocessor.transform_columns(make(X), np.array(columns)))
+        assert_array_equal(found, everything[:, [*columns, n - 1]])

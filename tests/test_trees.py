@@ -1,12 +1,14 @@
 """What trees say of a row. Oracles: scikit-learn's own scores, loops over nodes and folds, labels that mean nothing."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import ttest_ind
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import f_classif
 from sklearn.metrics import roc_auc_score
 
 from tenfold import trees
@@ -120,11 +122,26 @@ def test_where_there_are_too_many_columns_trees_look_at_those_in_which_the_class
     Z[:, 7] = 0.5  # constant
     by_t = np.argsort([-abs(ttest_ind(z[y > 0], z[y < 0]).statistic) if np.ptp(z) else 0 for z in Z.T])
     for n_columns in (1, 3, 10, 59):
-        assert_array_equal(choose_columns(Z, y, n_columns), np.sort(by_t[:n_columns]))
-    assert_array_equal(choose_columns(Z, y, 60), np.arange(60))
+        (found,) = choose_columns(Z, y, np.full(400, -1), n_columns)
+        assert_array_equal(found, np.sort(by_t[:n_columns]))
     some = np.sort(by_t[:10])
-    found, of_some = grow(LEARNERS["boosted"](), Z, y, 10), grow(LEARNERS["boosted"](), Z[:, some], y)
+    found, of_some = (grow(LEARNERS["boosted"](), Z[:, some], y, *columns) for columns in ([some], []))
     assert_array_equal(found.score(Z), of_some.score(Z[:, some]))
+    assert_array_equal(found.narrowed(some).score(Z[:, some]), found.score(Z))
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 6])
+@pytest.mark.parametrize("n, d", [(90, 40), (700, 300)])
+def test_columns_are_those_of_greatest_F_in_all_other_folds(n, d, n_folds):
+    rng = np.random.RandomState(n_folds)
+    Z, y = rng.standard_normal((n, d)).astype(np.float32), np.where(rng.rand(n) < 0.2, 1, -1)
+    Z[:, 0], Z[:, 1], Z[:, 2:5] = 3, 1e3 + Z[:, 1], Z[:, 2:5] > 1
+    Z[:, 5] = rng.rand(n) < 1 / n  # constant in most folds
+    fold = inner_folds(y, n_folds, rng)
+    for k, found in enumerate(choose_columns(Z, y, fold, 9)):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            F, _ = f_classif(Z[fold != k].astype(np.float64), y[fold != k])
+        assert_array_equal(found, np.sort(np.argsort(-np.nan_to_num(F), kind="stable")[:9]))
 
 
 def test_columns_are_chosen_without_the_rows_that_are_described():
@@ -133,7 +150,8 @@ def test_columns_are_chosen_without_the_rows_that_are_described():
     Z, y = rng.rand(600, 2_000).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
     fold = inner_folds(y, 3, rng)
     honest = TreeFeatures(6, 8, 30).fit_transform(Versions(None, Z), y, fold)[:, 0]
-    flattered = TreeFeatures(6, 8).fit_transform(Versions(None, Z[:, choose_columns(Z, y, 30)]), y, fold)[:, 0]
+    (chosen,) = choose_columns(Z, y, np.full(600, -1), 30)
+    flattered = TreeFeatures(6, 8).fit_transform(Versions(None, Z[:, chosen]), y, fold)[:, 0]
     assert abs(roc_auc_score(y, honest) - 0.5) < 0.08
     assert roc_auc_score(y, flattered) > 0.6
 
