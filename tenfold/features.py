@@ -106,6 +106,9 @@ class Versions(dict):
 class LinearFeatures:
     """The columns themselves, so scaled that the mean squared distance of a row from the mean row is 1.
 
+    If they are to be ``even``, each is divided by its deviation, which counts as at least ``LEAST_DEVIATION`` of its
+    range: then rare words, or other columns that are hardly ever filled, speak as loud as common ones.
+
     Where there are more columns than rows, what is learned from are the rows' coordinates in the space that they span:
     fewer numbers with the same products.
     """
@@ -114,13 +117,16 @@ class LinearFeatures:
     few_rows = FEW_ROWS
     rows_ = None
 
-    def __init__(self, *versions):
+    def __init__(self, *versions, even=False):
         self.versions = versions
+        self.even = even
 
     def fit_transform(self, versions, y=None, fold=None):
-        F = self._columns(versions)
+        return self._fit_transform(self._columns(versions))
+
+    def _fit_transform(self, F):
         self._fit_scale(F)
-        return self._in_row_space(F * self.scale_)
+        return self._in_row_space(_times(F, self.scale_))
 
     def fit(self, versions):
         """For rows that `features` describes by their columns, even if there are more columns than rows."""
@@ -131,7 +137,10 @@ class LinearFeatures:
         return self._columns(versions) * self.scale_
 
     def _fit_scale(self, F):
-        self.scale_ = np.float32(1 / np.sqrt(max(_variance(F).sum(), 1e-12)))
+        variance, scale = _variance(F), np.float32(1)
+        if self.even:
+            scale = np.where(variance > 0, 1 / np.sqrt(np.maximum(variance, LEAST_DEVIATION**2)), 0)
+        self.scale_ = (scale / np.sqrt(max((scale**2 * variance).sum(), 1e-12))).astype(np.float32)
 
     def _in_row_space(self, F):
         self.rows_ = None
@@ -172,24 +181,20 @@ class LinearFeatures:
 
 
 class ScaledFeatures(LinearFeatures):
-    """The scaled columns, each divided by its deviation, which counts as at least ``LEAST_DEVIATION`` of its range.
+    """The scaled columns, made even in their place: there are too many for a copy.
 
-    That is what standardised columns are, but for means, which do not matter to differences of rows. It takes the place
-    of the scaled columns, of which there are too many for a copy.
+    That is what standardised columns are, but for means, which do not matter to differences of rows.
     """
 
     few_rows = FEW_WIDE_ROWS
 
     def __init__(self):
-        super().__init__("scaled")
+        super().__init__("scaled", even=True)
 
-    def fit_transform(self, versions, y=None, fold=None):
-        Z = versions["scaled"]
-        variance = _variance(Z)
-        scale = np.where(variance > 0, 1 / np.sqrt(np.maximum(variance, LEAST_DEVIATION**2)), 0)
-        self.scale_ = (scale / np.sqrt(scale**2 @ variance)).astype(np.float32)
-        Z *= self.scale_
-        return self._in_row_space(Z)
+    def _fit_transform(self, F):
+        self._fit_scale(F)
+        F *= self.scale_
+        return self._in_row_space(F)
 
 
 class FrequentColumns(LinearFeatures):
@@ -198,20 +203,17 @@ class FrequentColumns(LinearFeatures):
     Only where rows are so few that the space which they span is used instead, all columns are.
     """
 
-    def __init__(self, n_columns):
-        super().__init__("scaled")
+    def __init__(self, n_columns, even=False):
+        super().__init__("scaled", even=even)
         self.n_columns = n_columns
 
-    def fit_transform(self, versions, y=None, fold=None):
-        Z = versions["scaled"]
+    def _fit_transform(self, Z):
         self.columns_ = np.arange(Z.shape[1])
         if not has_few_rows(*Z.shape, self.few_rows):
             filled = np.bincount(Z.indices, minlength=Z.shape[1])
             self.columns_ = np.sort(np.argsort(-filled, kind="stable")[: self.n_columns])
         self.n_scaled_ = Z.shape[1]
-        F = take(Z, self.columns_)
-        self._fit_scale(F)
-        return self._in_row_space(F * self.scale_)
+        return super()._fit_transform(take(Z, self.columns_))
 
     def coefficients(self, w):
         of_all = np.zeros(self.n_scaled_, w.dtype)
@@ -235,6 +237,11 @@ class StandardColumns(LinearFeatures):
             scale = np.where(is_many, 1 / np.sqrt(np.maximum(variance, SMALL_DEVIATION**2)), 2 / (high - low))
         scale[high == low] = 0
         self.scale_ = (scale / np.sqrt(max(scale**2 @ variance, 1e-12))).astype(np.float32)
+
+
+def _times(F, scale):
+    """F, all of it or each column times its scale."""
+    return F @ sp.diags_array(scale) if sp.issparse(F) and scale.ndim else F * scale
 
 
 def _variance(F):
@@ -365,9 +372,10 @@ def plain_feature_sets():
     return FeatureSets(None, {"linear": LinearFeatures("scaled")})
 
 
-def sparse_feature_sets():
-    """The scaled columns, or those that are filled most often."""
-    return FeatureSets(None, {"linear": FrequentColumns(SPARSE_COLUMNS)})
+def sparse_feature_sets(even):
+    """The scaled columns, or those that are filled most often, as they are and, if that is asked for, made even."""
+    evened = {"even": FrequentColumns(SPARSE_COLUMNS, even=True)} if even else {}
+    return FeatureSets(None, {"linear": FrequentColumns(SPARSE_COLUMNS), **evened})
 
 
 def wide_feature_sets(n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_tree_rows=None):
@@ -379,14 +387,18 @@ def wide_feature_sets(n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_tree_ro
     return FeatureSets(None, {**trees, "linear": ScaledFeatures()})
 
 
-def rich_feature_sets(columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_forest=0):
+def rich_feature_sets(
+    columns, n_landmarks, small, n_trees=0, n_leaves=LEAVES, n_tree_columns=None, n_forest=0, even=False
+):
     """The columns and curves over them, similarities to landmarks that fall off as a bell, with a peak, or as both, and
-    what trees say, boosted ones or those of a forest.
+    what trees say, boosted ones or those of a forest; and the columns made even, if that is asked for.
 
     Only ``small`` data leaves time for all kinds of similarity. Without ranks there are no city-block distances; there
     rows lie at much the same distance from each other, and wider similarities do better.
     """
     sets = {"linear": LinearFeatures("standard", "curves")}
+    if even:
+        sets["even"] = LinearFeatures("scaled", even=True)
     bell = ("standard", euclidean, 2)
     peak = ("rank", city_block, 1) if columns.ranked_ else ("standard", euclidean, 1)
     if n_landmarks and columns.ranked_:

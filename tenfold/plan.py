@@ -28,6 +28,7 @@ WIDE_CELLS = 3e7  # to visit, where there is time for the columns and trees on a
 WIDE_TREES = 10  # of these trees, with fewer leaves,
 WIDE_LEAVES = 16
 WIDE_TREE_ROWS = 3_000  # and the rows to grow them on
+EVEN_COLUMNS = 200  # of two values, at least, for a set in which each is divided by its deviation
 SPARSE_COLUMNS = 10_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
 FEWEST_FOREST = 40  # fewer say little
@@ -79,6 +80,7 @@ class Plan:
     tree_rows: int  # of the training rows, those to grow them on; if wide, for each inner fold, and all are described
     tree_columns: int  # the same of the columns
     wide: bool  # whether there are too many cells for anything but the scaled columns
+    even: bool  # whether rare columns are so many that there is another set, in which they speak as loud as others
     forest: int = 0  # trees of a random forest
     forest_rows: int = 0  # of the training rows, those to grow it on
 
@@ -90,25 +92,34 @@ def make_plan(shape, budget=1.0):
     many columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the
     rest costs. Where there are no boosted trees and there is room for it, a forest comes on top.
     """
-    smallest, largest = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE)
-    target = TARGET * budget
-    wide = not shape.sparse and shape.n_columns >= 1_000 and shape.n_rows * shape.n_columns > 1.2e7
-    wide = wide or (not shape.sparse and _cost(shape, smallest, wide) > 2 * target)
+    wide = not shape.sparse and _is_wide(shape, budget)
+    scale, allowed = _affordable_scale(shape, budget, wide)
+    return _with_forest(shape, _scaled_plan(shape, scale, wide), scale, ROOM * allowed)
 
-    def cost(scale):
-        return _cost(shape, scale, wide)
 
-    allowed = max(target, cost(smallest) + target / 2)
-    if cost(largest) > allowed:
-        for _ in range(12):
-            middle = (smallest * largest) ** 0.5
-            if cost(middle) <= allowed:
-                smallest = middle
-            else:
-                largest = middle
-        largest = smallest
-    plan = _scaled_plan(shape, largest, wide)
-    return _with_forest(shape, plan, largest, ROOM * allowed)
+def _is_wide(shape, budget):
+    """Whether there are too many cells, or there is too little time, for more than the columns and trees on a few."""
+    if shape.n_columns >= 1_000 and shape.n_rows * shape.n_columns > 1.2e7:
+        return True
+    fixed, most = _cost(shape, LEAST_SCALE * min(budget, 1), wide=False), 2 * budget
+    if shape.n_columns > TREE_CELLS / FEWEST_TREE_ROWS:
+        most = min(most, max(budget, 1) / 2)
+    return fixed > most * TARGET
+
+
+def _affordable_scale(shape, budget, wide):
+    """The greatest scale that costs what it may, at most the budget, and what that is."""
+    smallest, largest, target = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE), TARGET * budget
+    allowed = max(target, _cost(shape, smallest, wide) + target / 2)
+    if _cost(shape, largest, wide) <= allowed:
+        return largest, allowed
+    for _ in range(12):
+        middle = (smallest * largest) ** 0.5
+        if _cost(shape, middle, wide) <= allowed:
+            smallest = middle
+        else:
+            largest = middle
+    return smallest, allowed
 
 
 def _with_forest(shape, plan, scale, allowed):
@@ -152,15 +163,15 @@ def _scaled_plan(shape, scale, wide):
     visits = int((9_600 if small else 14_000) * similar)
     if wide:
         visits = int(np.clip(WIDE_CELLS * scale / d, rows, 3 * rows))
+    # A product of sparse rows costs much the same for few of them as for many.
+    block = 128 if shape.sparse and not has_few_rows(rows, d, FEW_ROWS) else 32
     folds = 6 if (small or shape.n_pos < MANY_ROWS) and d <= 1_000 else 5 if scale > 2 else 3
     return Plan(
         rows=rows,
         sample=sample,
         landmarks=landmarks,
         visits=visits,
-        block=32
-        if not shape.sparse or has_few_rows(rows, d, FEW_ROWS)
-        else 128,  # sparse products of more cost no more
+        block=block,
         folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),
@@ -169,6 +180,7 @@ def _scaled_plan(shape, scale, wide):
         tree_rows=tree_rows,
         tree_columns=tree_columns,
         wide=wide,
+        even=many and not wide and (shape.sparse or d - shape.n_many >= EVEN_COLUMNS),
     )
 
 
@@ -190,13 +202,16 @@ def quantities(shape, plan):
     if has_curves:
         steps = min(STEPS, shape.n_pos // POSITIVES_PER_STEP, MOST_STEPS // many)
     linear = cells + ranked + many * steps
-    in_row_space = has_few_rows(rows, d if shape.sparse else linear, FEW_WIDE_ROWS if plan.wide else FEW_ROWS)
+    few = FEW_WIDE_ROWS if plan.wide else FEW_ROWS
+    in_row_space = has_few_rows(rows, d if shape.sparse else linear, few)
     sparse = shape.sparse and not in_row_space
     kernels = 0 if not m else 3 if plan.small else 1
     linear_visits, visits = max(plan.visits, rows), max(plan.visits, plan.sample) * kernels
     tree_visits = min(VISITS_OF_ONE, plan.tree_rows) * (plan.trees > 0)
     tree_visits += min(VISITS_OF_ONE, plan.forest_rows) * (plan.forest > 0)
     linear_products = rows if in_row_space else linear
+    if plan.even:
+        linear_visits, linear_products = 2 * linear_visits, (linear_products + min(cells, linear_products)) / 2
     distances = m * (plan.sample + m + n_test)
     described = rows if plan.wide else plan.tree_rows  # by trees
     trees, seen = plan.trees * plan.folds, min(plan.tree_rows, described * (1 - 1 / plan.folds))
@@ -214,7 +229,7 @@ def quantities(shape, plan):
         "weights in sparse steps": linear_visits / plan.block * min(d, SPARSE_COLUMNS) * lanes * sparse,
         "cells in steps": (linear_visits * linear_products * (not sparse) + visits * m) * (1 + 2 * DRAWN),
         "products": (linear_visits * linear_products + visits * m) * lanes,
-        "held-out products": (rows * linear_products + plan.sample * m * kernels) * lanes,
+        "held-out products": (rows * linear_products * (1 + plan.even) + plan.sample * m * kernels) * lanes,
         "products of rows": rows**2 * (linear + rows) * in_row_space,
         "city-block distances": distances * ranked,
         "Euclidean distances": distances * d,

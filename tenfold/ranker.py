@@ -134,7 +134,7 @@ class AUCRanker(_Ranker):
         self.score_function_ = ScoreFunction(Preprocessor().fit_rows(X), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
         if sparse:
-            self.score_function_.feature_sets = sparse_feature_sets()
+            self.score_function_.feature_sets = sparse_feature_sets(plan.even and self.features == "auto")
         elif self.features == "auto":
             self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
         feature_sets = self.score_function_.feature_sets
@@ -199,7 +199,7 @@ def _make_feature_sets(plan, Z, y):
         return wide_feature_sets(plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows)
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
     trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
-    return rich_feature_sets(columns, plan.landmarks, plan.small, *trees)
+    return rich_feature_sets(columns, plan.landmarks, plan.small, *trees, plan.even)
 
 
 class PublishedRanker(_Ranker):

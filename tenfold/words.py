@@ -8,6 +8,7 @@ from preprocess import show
 
 FEATURE_SETS = {
     "linear": "the columns themselves",
+    "even": "the columns, each divided by its deviation",
     "mixed": "similarities to landmarks",
     "smooth": "wide, smooth similarities to landmarks",
     "rough": "wide, rough similarities to landmarks",

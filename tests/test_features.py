@@ -344,6 +344,20 @@ def test_few_sparse_rows_are_learned_from_in_the_space_that_they_span_by_all_col
     assert_allclose(feature_set.score({"scaled": Z}, coefficients), F @ w, atol=2e-2 * np.abs(F @ w).max())
 
 
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray])
+def test_even_columns_deviate_alike_unless_that_is_next_to_nothing(make, rng):
+    Z = sparse_rows(600, 90)
+    Z.data[Z.indices == 3] *= 1e-3
+    F = LinearFeatures("scaled", even=True).fit_transform({"scaled": make(Z)})
+    F = F.toarray() if sp.issparse(F) else F
+    deviation, raw = F.astype(float).std(axis=0), Z.toarray().astype(float).std(axis=0)
+    is_small = raw < features.LEAST_DEVIATION
+    assert is_small[3] and not is_small.all()
+    assert_allclose(deviation[~is_small], deviation[~is_small][0], rtol=1e-4)
+    assert_allclose(deviation[is_small] / raw[is_small], deviation[0] / features.LEAST_DEVIATION, rtol=1e-4)
+    assert_allclose((deviation**2).sum(), 1, rtol=1e-4)
+
+
 @pytest.mark.parametrize("n, d", [(50, 7), (30, 400)])
 def test_the_variance_of_sparse_columns(n, d):
     Z = sparse_rows(n, d)
@@ -373,6 +387,7 @@ RICH = [
     {"n_landmarks": 12, "small": True, "n_trees": 3, "most_ranked": 0},
     {"n_landmarks": 12, "small": False, "most_ranked": 0},
     {"n_landmarks": 0, "small": True, "n_trees": 3},
+    {"n_landmarks": 12, "small": False, "n_trees": 3, "even": True},
 ]
 
 

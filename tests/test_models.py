@@ -79,7 +79,20 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
     sparse = sp.csr_array(np.nan_to_num(X))
     for rows, most_ranked in ((sparse, 100), (X, 0)):
         similarities = {"small": False, "most_ranked": most_ranked, "wide": False}
-        plan = Plan(60, 60, 20, 500, 8, 2, **similarities, trees=0, leaves=40, tree_rows=60, tree_columns=5)
+        plan = Plan(
+            60,
+            60,
+            20,
+            500,
+            8,
+            2,
+            **similarities,
+            trees=0,
+            leaves=40,
+            tree_rows=60,
+            tree_columns=5,
+            even=most_ranked > 0,
+        )
         monkeypatch.setattr("tenfold.ranker.make_plan", lambda shape, budget, plan=plan: plan)
         model = fit(rows, y)
         assert model.score_function_.keep_sparse == sp.issparse(rows)

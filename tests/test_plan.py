@@ -235,6 +235,25 @@ def test_too_many_rows_for_all_but_the_columns_are_too_many_for_trees(monkeypatc
     assert make_plan(shape).wide and make_plan(shape).trees == 0
 
 
+def test_columns_are_made_even_where_many_are_rare_and_both_classes_have_many_rows(free):
+    for n_pos, n_two, even in ((300, 200, True), (299, 200, False), (300, 199, False), (4_701, 200, False)):
+        assert make_plan(Shape(5_000, n_pos, n_two + 7, 7, n_two + 7.0)).even == even
+    for n_pos, even in ((300, True), (299, False)):
+        assert make_plan(Shape(5_000, n_pos, 9_000, 0, 50.0, True)).even == even
+    assert not make_plan(Shape(60_000, 6_000, 1_000, 0, 1e3)).even
+
+
+def test_another_set_of_columns_is_more_to_visit():
+    shape = Shape(5_000, 500, 300, 10, 300.0)
+    made = make_plan(shape)
+    with_it, without = quantities(shape, made), quantities(shape, replace(made, even=False))
+    more = {name for name in PRICES if with_it[name] > without[name]}
+    assert made.even and more == {"steps", "cells in steps", "products", "held-out products"}
+    visits, lanes = max(made.visits, made.rows), plan.STEP_SIZES * made.folds
+    assert with_it["products"] - without["products"] == pytest.approx(visits * 300 * lanes)
+    assert with_it["held-out products"] - without["held-out products"] == pytest.approx(made.rows * 300 * lanes)
+
+
 def test_weights_in_sparse_steps_are_those_of_the_columns_that_are_learned_from():
     few, many, most = (Shape(20_000, 2_000, d, 0, 50.0, True) for d in (5_000, plan.SPARSE_COLUMNS, 10**6))
     of_few, of_many, of_most = (quantities(s, make_plan(few))["weights in sparse steps"] for s in (few, many, most))
