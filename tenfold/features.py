@@ -211,7 +211,8 @@ class FrequentColumns(LinearFeatures):
         self.columns_ = np.arange(Z.shape[1])
         if not has_few_rows(*Z.shape, self.few_rows):
             filled = np.bincount(Z.indices, minlength=Z.shape[1])
-            self.columns_ = np.sort(np.argsort(-filled, kind="stable")[: self.n_columns])
+            drawn = np.random.RandomState(0).permutation(Z.shape[1])  # among columns that are filled equally often
+            self.columns_ = np.sort(np.lexsort([drawn, -filled])[: self.n_columns])
         self.n_scaled_ = Z.shape[1]
         return super()._fit_transform(take(Z, self.columns_))
 

@@ -29,12 +29,13 @@ WIDE_TREES = 10  # of these trees, with fewer leaves,
 WIDE_LEAVES = 16
 WIDE_TREE_ROWS = 3_000  # and the rows to grow them on
 EVEN_COLUMNS = 200  # of two values, at least, for a set in which each is divided by its deviation
-SPARSE_COLUMNS = 10_000  # of sparse rows, at most, to learn from: those that are filled most often
+SPARSE_COLUMNS = 30_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
 FEWEST_FOREST = 40  # fewer say little
 FOREST_ROWS = 500, 3_000  # to grow it on, at least and at most
 FOREST_CELLS = 10_000  # that a tree looks at, with a budget of 1: of each row, as many as the root of the columns
 ROOM = 1.15  # times the target, that a plan with a forest may cost
+SPARSE_PRODUCT = 40  # how many times as long as dense ones take products of rows that are sparse
 DRAWN = 2  # rows from each reservoir that a block is paired with, for each of its own
 VISITS_OF_ONE = (
     2_000  # rows to learn from if there is one feature: whether it is for or against is all there is to learn
@@ -230,7 +231,7 @@ def quantities(shape, plan):
         "cells in steps": (linear_visits * linear_products * (not sparse) + visits * m) * (1 + 2 * DRAWN),
         "products": (linear_visits * linear_products + visits * m) * lanes,
         "held-out products": (rows * linear_products * (1 + plan.even) + plan.sample * m * kernels) * lanes,
-        "products of rows": rows**2 * (linear + rows) * in_row_space,
+        "products of rows": rows**2 * (linear * (SPARSE_PRODUCT if shape.sparse else 1) + rows) * in_row_space,
         "city-block distances": distances * ranked,
         "Euclidean distances": distances * d,
         "similarities": distances * kernels,
@@ -249,15 +250,15 @@ def quantities(shape, plan):
 PRICES = {
     "a fit": 0.0155,
     "all rows": 1.2e-07,
-    "all columns": 5.7e-07,
+    "all columns": 3e-07,
     "cells to clean and scale": 1.3e-08,
     "raw cells to score": 2.2e-09,
     "cells to sort": 6.1e-08,
     "cells of ranks": 6.5e-08,
     "cells of steps": 8.3e-09,
     "steps": 6.1e-05,
-    "sparse steps": 0.00073,
-    "weights in sparse steps": 2.4e-08,
+    "sparse steps": 0.0011,
+    "weights in sparse steps": 8e-09,
     "cells in steps": 8e-10,
     "products": 1.5e-10,
     "held-out products": 5e-10,

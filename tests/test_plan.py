@@ -255,7 +255,9 @@ def test_another_set_of_columns_is_more_to_visit():
 
 
 def test_weights_in_sparse_steps_are_those_of_the_columns_that_are_learned_from():
-    few, many, most = (Shape(20_000, 2_000, d, 0, 50.0, True) for d in (5_000, plan.SPARSE_COLUMNS, 10**6))
+    few, many, most = (
+        Shape(20_000, 2_000, d, 0, 50.0, True) for d in (plan.SPARSE_COLUMNS // 2, plan.SPARSE_COLUMNS, 10**6)
+    )
     of_few, of_many, of_most = (quantities(s, make_plan(few))["weights in sparse steps"] for s in (few, many, most))
     assert 0 < of_few == of_many / 2 and of_many == of_most
     rows = quantities(replace(most, n_rows=1_000, n_pos=100), make_plan(replace(most, n_rows=1_000, n_pos=100)))
