@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.random import sample_without_replacement
 
 FEW_ROWS = 2_000  # that may be learned from in the space that they span: which pays if they are visited many times,
-FEW_WIDE_ROWS = 300  # or if they are very few
+FEW_WIDE_ROWS = 1_000  # or if they are very few
 MANY_ROWS = 300  # of the rarer class: enough to choose lanes and to weigh columns by without fitting noise
 STEP_SIZES = 3
 STEPS = 16  # at most, for each column
@@ -44,7 +44,7 @@ SIMILAR = 0.45  # share of the landmarks and visits where there are boosted tree
 SIMILAR_OF_MANY = 0.8  # unless they look at some of the columns only,
 LEAST_SIMILAR = 0.2  # and of these shares what is left if there is little time for all
 LEAST_SCALE = 0.002
-TARGET = 0.68  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
+TARGET = 0.66  # seconds, by the price list, of a fit and the scores of a ninth as many rows, with a budget of 1
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def _scaled_plan(shape, scale, wide):
     if affordable < landmarks:
         landmarks = int(affordable) if affordable >= 100 else 0
     visits = int((9_600 if small else 14_000) * similar)
-    if wide:
-        visits = int(np.clip(WIDE_CELLS * scale / d, rows, 3 * rows))
+    if wide:  # more than one pass helps where rows are fewer than columns
+        visits = int(np.clip(WIDE_CELLS * scale / d, rows, 3 * rows)) if rows < d else rows
     # A product of sparse rows costs much the same for few of them as for many.
     block = 128 if shape.sparse and not has_few_rows(rows, d, FEW_ROWS) else 32
     folds = 6 if (small or shape.n_pos < MANY_ROWS) and d <= 1_000 else 5 if scale > 2 else 3
