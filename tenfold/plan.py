@@ -252,7 +252,7 @@ PRICES = {
     "all rows": 1.2e-07,
     "all columns": 3e-07,
     "cells to clean and scale": 1.3e-08,
-    "raw cells to score": 2.2e-09,
+    "raw cells to score": 3.5e-09,
     "cells to sort": 6.1e-08,
     "cells of ranks": 6.5e-08,
     "cells of steps": 8.3e-09,
