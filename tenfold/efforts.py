@@ -13,9 +13,10 @@ import numpy as np
 from joblib import cpu_count
 from sklearn.base import clone
 
-EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16)
+EFFORTS = (1, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32)
 SURE = 0.85  # share of the time left that folds to come may be expected to take
 HOPE = 1.2  # the same at first, when that is known less well and there is still time to start again with less
+LITTLE = 1.05  # times the seconds left that folds may take while there are many to come, some of which may take less
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
 CROWD = 1.6  # how many times as long it may take beside others, who may become more
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
@@ -99,17 +100,19 @@ def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):
     ``expected`` is as of `first_effort`: now only its ratios count, for it is known what a fold takes.
     """
     effort = done[0].effort
-    taken = sum(fold.seconds / fold.done for fold in done) / len(done)
+    taken = sum((fold.seconds - fold.warm_up) / fold.done for fold in done) / len(done)
     rest = n_to_do - len(done)
     running = min(jobs - 1, rest)  # beside the one just done, and taken to be half done
     rounds = max((rest - running / 2) / jobs, 0.5 * bool(running))
-    if not rest or (taken * rounds <= seconds and done[-1].done == 1):
+    late = taken * rounds > seconds * (LITTLE if rounds > 3 else 1)
+    if not rest or (not late and done[-1].done == 1):
         return None
     smaller = [e for e in EFFORTS if e < effort]
-    for start_again, n in (True, n_folds), (False, rest):
-        for e in smaller:
-            if taken * expected[e] / expected[effort] * -(-n // jobs) <= SURE * seconds:
-                return Change(e, start_again)
+    for least in effort / 4, 0:  # folds that are alike are worth a quarter of the effort, but no more
+        for start_again, n in (True, n_folds), (False, rest):
+            for e in smaller:
+                if e >= least and taken * expected[e] / expected[effort] * -(-n // jobs) <= SURE * seconds:
+                    return Change(e, start_again)
     if smaller and expected[EFFORTS[-1]] / expected[effort] * -(-rest // jobs) < rounds:
         return Change(EFFORTS[-1], False)
     return None  # what runs now would be lost, for no gain

@@ -1,5 +1,6 @@
 """Folds: the splits, the clock that guards them, and what each of them gives."""
 
+import os
 import time
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ FEWEST_CELLS = 1e8  # unless they have more cells than these
 SECONDS_PER_BYTE = 2e-9  # to bring rows that are still in their file into memory
 PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
 SPACING = 1.15  # how many times as many rows until the next point of a curve
+CELLS_AT_A_TIME = 2**22  # of test rows, to copy and score
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,13 @@ class Experiment:
         """The test rows of a fold, and their labels."""
         _, test = self.splits[fold]
         return self.X_test[test], self.y_test[test]
+
+    def test_scores(self, fold, estimator):
+        """The scores of the test rows of a fold; dense rows are copied some at a time: new memory may cost much."""
+        _, test = self.splits[fold]
+        n = len(test) if sp.issparse(self.X_test) else max(CELLS_AT_A_TIME // self.X_test.shape[1], 1)
+        parts = (test[i : i + n] for i in range(0, len(test), n))
+        return np.concatenate([estimator.decision_function(self.X_test[part]) for part in parts])
 
     def in_file_order(self, of_folds):
         """One array with what each fold has for its test rows, in the order of their file."""
@@ -104,8 +113,8 @@ class Fold:
     """What one fold, or one pair of files, has given.
 
     ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
-    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``. ``model`` is its
-    `ScoreFunction`, if that was to be kept.
+    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``. ``warm_up`` are the
+    seconds that only the first fold of a process takes. ``model`` is its `ScoreFunction`, if that was to be kept.
     """
 
     auc: float
@@ -116,6 +125,7 @@ class Fold:
     done: float
     shares: dict
     effort: float = 1.0
+    warm_up: float = field(default=0.0, compare=False)
     model: object = field(default=None, compare=False)
 
 
@@ -141,6 +151,10 @@ class Clock:
         rounds = -(-(len(self.folds) - self.folds.index(fold)) // self.jobs)
         deadline = now + min(self.patience / rounds, 1) * (self.end - now)
         return lambda: self.now() > deadline
+
+    def is_first(self, fold):
+        """Whether this fold is the first of its process."""
+        return self.folds.index(fold) < self.jobs
 
     @contextmanager
     def pause(self):
@@ -179,27 +193,36 @@ class Curve:
 
 def run_fold(fold, experiment, estimator, clock, with_curve=False, with_model=False):
     """Learn from the training rows of a fold and measure the AUC on its test rows."""
-    stop, begun = clock.start(fold), clock.now()
-    X_test, y_test = experiment.test_rows(fold)
+    stop, begun, system = clock.start(fold), clock.now(), os.times().system
     estimator = clone(estimator)
-    curve = Curve(clock, estimator, X_test, y_test) if with_curve else None
+    curve = Curve(clock, estimator, *experiment.test_rows(fold)) if with_curve else None
 
     def monitor(n_rows, end):
         if curve:
             curve.note(n_rows, end)
         return stop()
 
-    estimator.fit(experiment.X, experiment.y, monitor, rows=experiment.splits[fold][0])
+    train, test = experiment.splits[fold]
+    estimator.fit(experiment.X, experiment.y, monitor, rows=train)
     learned = clock.now() - begun
-    scores = estimator.decision_function(X_test)
-    fpr, tpr, _ = roc_curve(y_test, scores)
+    scores = experiment.test_scores(fold, estimator)
+    fpr, tpr, _ = roc_curve(experiment.y_test[test], scores)
     area = auc(fpr, tpr)
     if curve:
         curve.end(learned, area)
     points = curve.points if curve else []
     seconds = clock.now() - begun
-    model = estimator.score_function_ if with_model else None
-    return Fold(area, scores, seconds, points, estimator.changes_, estimator.done_, estimator.shares_, model=model)
+    return Fold(
+        area,
+        scores,
+        seconds,
+        points,
+        estimator.changes_,
+        estimator.done_,
+        estimator.shares_,
+        warm_up=os.times().system - system if clock.is_first(fold) else 0.0,  # to be handed out memory, mostly
+        model=estimator.score_function_ if with_model else None,
+    )
 
 
 def run_folds(

@@ -20,6 +20,7 @@ RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are 
 MOST_CURVES = 500  # columns of more than two values that may have ranks or steps: with more, there is no time for both
 TREES = 20  # for each inner fold, with a budget of 1
 FEWEST_TREES = 6
+LEAST_BUDGET_OF_TREES = 0.05  # with less there is no time for any
 LEAVES = 40  # of a tree, at most; fewer would find less
 TREE_CELLS = 1e6  # to grow trees on
 FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little; better they look at fewer columns
@@ -93,30 +94,46 @@ def make_plan(shape, budget=1.0):
     many columns or many rows to score, the plan is made for less; but half of the target is for learning, whatever the
     rest costs. Where there are no boosted trees and there is room for it, a forest comes on top.
     """
-    wide = not shape.sparse and _is_wide(shape, budget)
-    scale, allowed = _affordable_scale(shape, budget, wide)
-    return _with_forest(shape, _scaled_plan(shape, scale, wide), scale, ROOM * allowed)
+    kind = _kind(shape, budget)
+    scale, allowed = _affordable_scale(shape, budget, kind)
+    return _with_forest(shape, _scaled_plan(shape, scale, kind), scale, ROOM * allowed)
 
 
-def _is_wide(shape, budget):
-    """Whether there are too many cells, or there is too little time, for more than the columns and trees on a few."""
+@dataclass(frozen=True)
+class Kind:
+    """What a plan may consist of.
+
+    ``wide`` says whether there are too many cells, or there is too little time, for more than the columns and trees on
+    a few of them; ``trees``, whether there is time for trees.
+    """
+
+    wide: bool
+    trees: bool
+
+
+def _kind(shape, budget):
+    usual = Kind(False, budget >= LEAST_BUDGET_OF_TREES)
+    return replace(usual, wide=not shape.sparse and _is_wide(shape, budget, usual))
+
+
+def _is_wide(shape, budget, usual):
     if shape.n_columns >= 1_000 and shape.n_rows * shape.n_columns > 1.2e7:
         return True
-    fixed, most = _cost(shape, LEAST_SCALE * min(budget, 1), wide=False), 2 * budget
+    fixed, most = _cost(shape, LEAST_SCALE * min(budget, 1), usual), 2 * budget
     if shape.n_columns > TREE_CELLS / FEWEST_TREE_ROWS:
         most = min(most, max(budget, 1) / 2)
-    return fixed > most * TARGET
+    return bool(fixed > most * TARGET)
 
 
-def _affordable_scale(shape, budget, wide):
+def _affordable_scale(shape, budget, kind):
     """The greatest scale that costs what it may, at most the budget, and what that is."""
     smallest, largest, target = LEAST_SCALE * min(budget, 1), max(budget, LEAST_SCALE), TARGET * budget
-    allowed = max(target, _cost(shape, smallest, wide) + target / 2)
-    if _cost(shape, largest, wide) <= allowed:
+    allowed = max(target, _cost(shape, smallest, kind) + target / 2)
+    if _cost(shape, largest, kind) <= allowed:
         return largest, allowed
     for _ in range(12):
         middle = (smallest * largest) ** 0.5
-        if _cost(shape, middle, wide) <= allowed:
+        if _cost(shape, middle, kind) <= allowed:
             smallest = middle
         else:
             largest = middle
@@ -133,13 +150,13 @@ def _with_forest(shape, plan, scale, allowed):
     return replace(plan, forest=n_trees, forest_rows=n_rows) if n_trees >= FEWEST_FOREST else plan
 
 
-def _cost(shape, scale, wide):
-    return sum(costs(shape, _scaled_plan(shape, scale, wide)).values())
+def _cost(shape, scale, kind):
+    return sum(costs(shape, _scaled_plan(shape, scale, kind)).values())
 
 
-def _scaled_plan(shape, scale, wide):
+def _scaled_plan(shape, scale, kind):
     """More than four negatives to a positive add little to pairs, so they are the first to be left out."""
-    n, d, root = shape.n_rows, shape.n_columns, scale**0.5
+    n, d, root, wide = shape.n_rows, shape.n_columns, scale**0.5, kind.wide
     small = n <= 3_000
     many = min(shape.n_pos, n - shape.n_pos) >= MANY_ROWS
     rows = min(n, 20_000 * root, max(6_000 * root, min(5 * shape.n_pos, 4e6 * scale / shape.cells_per_row)))
@@ -151,7 +168,9 @@ def _scaled_plan(shape, scale, wide):
     trees = max(int((WIDE_TREES if wide else TREES) * min(root, 4)), FEWEST_TREES)
     if wide:
         tree_rows = int(min(rows, WIDE_TREE_ROWS * root))
-    if not many or small or shape.sparse or (wide and tree_columns == d):  # then rows are too many, not columns
+    if not kind.trees or not many or small or shape.sparse:
+        trees = 0
+    if wide and tree_columns == d:  # then rows are too many, not columns
         trees = 0
     similar = root
     if trees and not wide:

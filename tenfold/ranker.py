@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
-from preprocess import Preprocessor
+from preprocess import CHUNK_CELLS, Preprocessor
 from tenfold.calibration import log_odds
 from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, sparse_feature_sets, wide_feature_sets
@@ -183,14 +183,22 @@ def shape_of(X, y, rows):
     Sparse rows of few columns are quicker to learn from when dense.
     """
     sparse = sp.issparse(X) and X.shape[1] > FEW_COLUMNS
-    some = X[rows[: LOOKED_AT if sparse else min(LOOKED_AT, 3 + LOOKED_AT_CELLS // X.shape[1])]]
+    rows = rows[: LOOKED_AT if sparse else min(LOOKED_AT, 3 + LOOKED_AT_CELLS // X.shape[1])]
     if sparse:
-        n_many, cells_per_row = 0, max(some.nnz / some.shape[0], 1)
+        n_many, cells_per_row = 0, max(X[rows].nnz / len(rows), 1)
     else:
-        some = some.toarray() if sp.issparse(some) else some
-        n_many = np.count_nonzero(((some != some.min(axis=0)) & (some != some.max(axis=0))).any(axis=0))
-        cells_per_row = X.shape[1]
+        n_many, cells_per_row = _count_many(X, rows), X.shape[1]
     return Shape(len(y), int(np.count_nonzero(y > 0)), X.shape[1], int(n_many), float(cells_per_row), sparse)
+
+
+def _count_many(X, rows):
+    """How many columns have more than two values in these rows, found for some columns at a time."""
+    n_many, width = 0, max(CHUNK_CELLS // len(rows), 1)
+    for i in range(0, X.shape[1], width):
+        some = X[rows, i : i + width]
+        some = some.toarray() if sp.issparse(some) else some
+        n_many += np.count_nonzero(((some != some.min(axis=0)) & (some != some.max(axis=0))).any(axis=0))
+    return n_many
 
 
 def _make_feature_sets(plan, Z, y):

@@ -15,7 +15,8 @@ FEATURE_SETS = {
     "trees": "scores of boosted trees",
     "forest": "scores of a random forest",
 }
-EFFORTS = {1: "all", 1 / 2: "half", 1 / 4: "a quarter", 1 / 8: "an eighth", 1 / 16: "a sixteenth"}
+PARTS = "all", "half", "a quarter", "an eighth", "a sixteenth", "a thirty-second"
+EFFORTS = {1 / 2**i: part for i, part in enumerate(PARTS)}
 OUTCOME_HEAD = ["decisions", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "cost", "savings"]
 COLUMN_HEAD = ["column", "AUC lost", "+/-"]
 MOST_COLUMNS = 15  # of those that matter

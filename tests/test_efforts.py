@@ -20,8 +20,8 @@ from tenfold.ranker import PublishedRanker
 SHARES = {e: e for e in EFFORTS}  # a fold takes as much less as it is given
 
 
-def folds(n, seconds, effort=1, done=1.0):
-    return [Fold(0.9, None, seconds, [], {}, done, {}, effort) for _ in range(n)]
+def folds(n, seconds, effort=1, done=1.0, warm_up=0.0):
+    return [Fold(0.9, None, seconds, [], {}, done, {}, effort, warm_up) for _ in range(n)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -34,6 +34,26 @@ def test_all_folds_start_again_with_the_greatest_effort_that_fits():
     assert less_effort(folds(1, 2.0), SHARES, 10, 10, 1, seconds=12) == Change(1 / 2, True)
     assert less_effort(folds(1, 2.0), SHARES, 10, 10, 1, seconds=6) == Change(1 / 4, True)
     assert less_effort(folds(1, 2.0), SHARES, 10, 10, 2, seconds=6) == Change(1 / 2, True)
+
+
+def test_what_a_process_took_to_warm_up_it_will_not_take_again():
+    assert less_effort(folds(1, 5.0, warm_up=4.0), SHARES, 10, 10, 1, seconds=9.1) is None
+    assert less_effort(folds(1, 6.0, warm_up=4.0), SHARES, 10, 10, 1, seconds=12) == Change(1 / 2, True)
+
+
+def test_folds_go_on_if_they_are_a_little_late_and_many_are_to_come():
+    for n_done, change in (1, None), (6, None), (7, Change(1 / 2, False)), (9, Change(1 / 2, False)):
+        seconds = (10 - n_done) / (0.99 * efforts.LITTLE)
+        assert less_effort(folds(n_done, 1.0), SHARES, 10, 10, 1, seconds) == change
+    assert less_effort(folds(1, 1.0), SHARES, 10, 10, 1, 9 / (1.01 * efforts.LITTLE)) == Change(1 / 2, True)
+
+
+def test_the_rest_alone_takes_less_where_all_folds_would_take_an_eighth_of_the_effort():
+    expected = {1: 2.0, 1 / 2: 1.6, 1 / 4: 1.4, 1 / 8: 1.0, 1 / 16: 0.8, 1 / 32: 0.8}
+    assert less_effort(folds(4, 2.0), expected, 10, 10, 1, 12 / efforts.SURE) is None
+    assert less_effort(folds(4, 2.0), expected, 10, 10, 1, 9.7 / efforts.SURE) == Change(1 / 2, False)
+    assert less_effort(folds(4, 2.0), expected, 10, 10, 1, 8.5 / efforts.SURE) == Change(1 / 4, False)
+    assert less_effort(folds(4, 2.0), expected, 10, 10, 1, 8.3 / efforts.SURE) == Change(1 / 16, True)
 
 
 def test_late_in_a_run_only_the_rest_takes_less():
@@ -56,7 +76,7 @@ def test_a_fold_that_the_clock_cut_costs_what_it_would_have_cost():
 
 def test_a_smaller_effort_that_saves_less_than_its_share_may_not_be_small_enough():
     """Half of the budget saves a tenth, a quarter of it little more, an eighth five sixths."""
-    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4}
+    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4, 1 / 32: 0.3}
     assert less_effort(folds(1, 2.0), expected, 10, 10, 1, seconds=12) == Change(1 / 8, True)
     assert less_effort(folds(1, 2.0, 1 / 2), expected, 10, 10, 1, seconds=12) == Change(1 / 8, True)
     assert less_effort(folds(9, 2.0), expected, 10, 10, 1, seconds=1) == Change(1 / 8, False)
@@ -81,10 +101,10 @@ def test_there_is_no_less_than_the_least():
         (1, 10, 3, 4 / efforts.HOPE, 1),
         (1, 10, 3, 3.9 / efforts.HOPE, 1 / 2),
         (1, 10, 1, 1.3 / efforts.HOPE, 1 / 8),
-        (1, 10, 1, 0.001, 1 / 16),
+        (1, 10, 1, 0.001, 1 / 32),
         (1, 1, 2, 1 / efforts.SURE, 1),  # which leaves no time to start again
         (1, 1, 2, 0.9 / efforts.SURE, 1 / 2),
-        (1, 10, 1, -1, 1 / 16),
+        (1, 10, 1, -1, 1 / 32),
     ],
 )
 def test_the_first_effort_is_the_greatest_that_can_be_expected_to_fit(slowness, n_folds, jobs, seconds, effort):
@@ -92,7 +112,7 @@ def test_the_first_effort_is_the_greatest_that_can_be_expected_to_fit(slowness, 
 
 
 def test_a_first_effort_goes_by_what_it_takes_not_by_its_share():
-    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4}
+    expected = {1: 3.0, 1 / 2: 2.7, 1 / 4: 2.6, 1 / 8: 0.5, 1 / 16: 0.4, 1 / 32: 0.3}
     assert first_effort(expected, 1, 10, 1, 20) == 1 / 8
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import make_rows
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
@@ -145,6 +145,26 @@ def test_scoring_in_chunks_changes_nothing(rows, monkeypatch):
     whole = run_fold(*rows)
     monkeypatch.setattr(models, "SCORED", 7)
     assert run_fold(*rows).auc == pytest.approx(whole.auc, abs=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_test_rows_are_scored_some_at_a_time_unless_they_are_sparse(rows, monkeypatch, sparse):
+    X, y = rows
+    X = sp.csr_array(X) if sparse else X
+    whole, seen, score = run_fold(X, y), [], AUCRanker.decision_function
+    monkeypatch.setattr(folds, "CELLS_AT_A_TIME", 7 * X.shape[1] + 1)
+    monkeypatch.setattr(AUCRanker, "decision_function", lambda self, X: seen.append(X.shape[0]) or score(self, X))
+    assert_allclose(run_fold(X, y).scores, whole.scores, atol=1e-9)
+    assert sum(seen) == len(whole.scores) and max(seen) == (len(whole.scores) if sparse else 7)
+
+
+def test_what_a_process_takes_to_warm_up_is_that_of_its_first_fold(rows, monkeypatch):
+    """Two processes: folds 3 and 5 come first. Seconds of the system are counted up by one at each look."""
+    looks = iter(range(100))
+    monkeypatch.setattr(folds.os, "times", lambda: SimpleNamespace(system=float(next(looks))))
+    experiment, clock = Experiment.cross_validation(*rows, 10, seed=0), Clock(NEVER, [3, 5, 4, 6], 2)
+    found = [folds.run_fold(fold, experiment, PublishedRanker(random_state=0), clock) for fold in clock.folds]
+    assert [fold.warm_up for fold in found] == [1, 1, 0, 0]
 
 
 def test_a_fold_keeps_to_its_plan(monkeypatch):
@@ -385,7 +405,7 @@ def test_folds_that_begin_too_late_learn_as_little_as_they_can():
         assert fold.done == pytest.approx(ranker.CHUNK / (5 * 6000)) and fold.auc > 0.8
 
 
-@pytest.mark.parametrize("expected, effort", [(1.0, 1), (30.0, 1 / 4), (1e9, 1 / 16)])
+@pytest.mark.parametrize("expected, effort", [(1.0, 1), (30.0, 1 / 4), (1e9, 1 / 32)])
 def test_folds_begin_with_the_effort_that_there_is_time_for_and_curves_with_all(rows, monkeypatch, expected, effort):
     """Ten folds in 100 seconds, on a core that is not slow, which take ``expected`` seconds each with all effort."""
     monkeypatch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)

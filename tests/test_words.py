@@ -28,7 +28,9 @@ def test_shares_are_said_largest_first():
     )
 
 
-@pytest.mark.parametrize("effort, said", [(0.5, "half"), (0.0625, "a sixteenth"), (1, None)])
+@pytest.mark.parametrize(
+    "effort, said", [(0.5, "half"), (0.0625, "a sixteenth"), (1 / 32, "a thirty-second"), (1, None)]
+)
 def test_the_effort_is_said_where_it_is_not_the_usual_one(effort, said):
     line = words.effort_line([fold(effort=effort)] * 2)
     assert line == (f"this machine is slow or busy: learned with {said} of the usual effort" if said else "")

@@ -3,9 +3,11 @@
 import math
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import cpu_count
 
 from preprocess import InputError, as_float
 from tenfold.readers.base import allow, is_missing, size
@@ -107,18 +109,23 @@ def _narrow(cells):
 def in_rows(A, rows=None):
     """An array, or the rows of it with these numbers, in row order and this machine's byte order.
 
-    If that takes a copy, it is made by blocks that fit into a cache.
+    If that takes a copy, it is made on all cores, by blocks that fit into a cache.
     """
     if is_in_rows(A):
         return native(A if rows is None else A[rows])
     n = A.shape[0] if rows is None else len(rows)
     copy = np.empty((n, A.shape[1]), A.dtype.newbyteorder("="))
     n_rows, n_columns = BLOCK
-    for i in range(0, n, n_rows):
+
+    def copy_rows(i):
         some = slice(i, i + n_rows)
         for j in range(0, A.shape[1], n_columns):
             columns = slice(j, j + n_columns)
             copy[some, columns] = A[some if rows is None else rows[some], columns]
+
+    with ThreadPoolExecutor(cpu_count()) as threads:
+        for _ in threads.map(copy_rows, range(0, n, n_rows)):
+            pass  # but what went wrong in a thread goes wrong here
     return copy
 
 
