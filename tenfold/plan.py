@@ -28,7 +28,11 @@ TREE_COLUMNS = 50  # then: those in which the classes differ most
 WIDE_CELLS = 3e7  # to visit, where there is time for the columns and trees on a few of them only,
 WIDE_TREES = 10  # of these trees, with fewer leaves,
 WIDE_LEAVES = 16
-WIDE_TREE_ROWS = 3_000  # and the rows to grow them on
+WIDE_TREE_ROWS = 3_000  # and the rows to grow them on,
+WIDE_LOOKED_AT = 1_000  # the rows by which columns are cleaned and scaled,
+WIDE_CHOSEN_BY = 2_000  # and chosen,
+WIDE_DRAWN = 1  # what takes the place of the number DRAWN,
+BUFFER, WIDE_BUFFER = 2_000, 4_000  # and the rows of each class to keep, else and here
 EVEN_COLUMNS = 200  # of two values, at least, for a set in which each is divided by its deviation
 SPARSE_COLUMNS = 30_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
@@ -73,7 +77,9 @@ class Plan:
     sample: int  # of these, rows to learn from through landmarks
     landmarks: int  # 0: the columns alone
     visits: int  # rows to learn from for each set of features, pass after pass
-    block: int  # rows to a step, which are paired with twice as many from the reservoirs
+    block: int  # rows to a step,
+    draw: int  # which are paired with so many of each reservoir,
+    buffer: int  # of so many rows
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     most_ranked: int  # columns of more than two values for which there is time to use ranks
@@ -82,6 +88,7 @@ class Plan:
     tree_rows: int  # of the training rows, those to grow them on; if wide, for each inner fold, and all are described
     tree_columns: int  # the same of the columns
     wide: bool  # whether there are too many cells for anything but the scaled columns
+    looked_at: int  # of the training rows, those by which columns are cleaned and scaled
     even: bool  # whether rare columns are so many that there is another set, in which they speak as loud as others
     forest: int = 0  # trees of a random forest
     forest_rows: int = 0  # of the training rows, those to grow it on
@@ -192,6 +199,8 @@ def _scaled_plan(shape, scale, kind):
         landmarks=landmarks,
         visits=visits,
         block=block,
+        draw=(WIDE_DRAWN if wide else DRAWN) * block,
+        buffer=WIDE_BUFFER if wide else BUFFER,
         folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),
@@ -200,6 +209,7 @@ def _scaled_plan(shape, scale, kind):
         tree_rows=tree_rows,
         tree_columns=tree_columns,
         wide=wide,
+        looked_at=min(rows, WIDE_LOOKED_AT) if wide else rows,
         even=many and not wide and (shape.sparse or d - shape.n_many >= EVEN_COLUMNS),
     )
 
@@ -234,11 +244,14 @@ def quantities(shape, plan):
         linear_visits, linear_products = 2 * linear_visits, (linear_products + min(cells, linear_products)) / 2
     distances = m * (plan.sample + m + n_test)
     described = rows if plan.wide else plan.tree_rows  # by trees
+    met = 1 + 2 * plan.draw / plan.block  # rows that a step takes, for each of its block
+    chosen_by = min(described, WIDE_CHOSEN_BY) if plan.wide else described
     trees, seen = plan.trees * plan.folds, min(plan.tree_rows, described * (1 - 1 / plan.folds))
     return {
         "a fit": 1,
         "all rows": shape.n_rows,
         "all columns": d,
+        "cells to look at": (plan.looked_at + n_test * (not plan.wide)) * cells,
         "cells to clean and scale": (rows + n_test * (not plan.wide)) * cells,
         "raw cells to score": n_test * cells * plan.wide,
         "cells to sort": min(rows, RANKED_ROWS) * many * bool(ranked or steps),
@@ -247,7 +260,7 @@ def quantities(shape, plan):
         "steps": (linear_visits + visits + tree_visits) / plan.block * (1 + lanes / 9) * (not sparse),
         "sparse steps": linear_visits / plan.block * sparse,
         "weights in sparse steps": linear_visits / plan.block * min(d, SPARSE_COLUMNS) * lanes * sparse,
-        "cells in steps": (linear_visits * linear_products * (not sparse) + visits * m) * (1 + 2 * DRAWN),
+        "cells in steps": (linear_visits * linear_products * (not sparse) + visits * m) * met,
         "products": (linear_visits * linear_products + visits * m) * lanes,
         "held-out products": (rows * linear_products * (1 + plan.even) + plan.sample * m * kernels) * lanes,
         "products of rows": rows**2 * (linear * (SPARSE_PRODUCT if shape.sparse else 1) + rows) * in_row_space,
@@ -256,7 +269,7 @@ def quantities(shape, plan):
         "similarities": distances * kernels,
         "solved": plan.sample * m**2 * kernels,
         "trees": trees * plan.leaves / LEAVES,
-        "cells to choose columns by": described * d * (plan.trees > 0 and plan.tree_columns < d),
+        "cells to choose columns by": chosen_by * d * (plan.trees > 0 and plan.tree_columns < d),
         "columns of trees": trees * plan.leaves / LEAVES * plan.tree_columns,
         "cells of trees": trees * seen * plan.tree_columns,
         "rows through trees": (described + n_test * plan.folds) * plan.trees,
@@ -270,7 +283,8 @@ PRICES = {
     "a fit": 0.0155,
     "all rows": 1.2e-07,
     "all columns": 3e-07,
-    "cells to clean and scale": 1.3e-08,
+    "cells to look at": 5e-09,
+    "cells to clean and scale": 8e-09,
     "raw cells to score": 3.5e-09,
     "cells to sort": 6.1e-08,
     "cells of ranks": 6.5e-08,

@@ -15,7 +15,7 @@ from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, sparse_feature_sets, wide_feature_sets
 from tenfold.lanes import LaneEnsemble, inner_folds
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import DRAWN, Shape, costs, draw_rows, make_plan, thin
+from tenfold.plan import WIDE_CHOSEN_BY, Shape, costs, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
@@ -130,15 +130,16 @@ class AUCRanker(_Ranker):
         plan, sparse = make_plan(shape, self.budget), shape.sparse
         order = draw_rows(y, plan.rows, rng)
         X = X[rows[order]] if sp.issparse(X) else SomeRows(X, rows[order])
+        some = X[: plan.looked_at] if sp.issparse(X) else X.first(plan.looked_at)
         y_all, y = y, y[order]
-        self.score_function_ = ScoreFunction(Preprocessor().fit_rows(X), plain_feature_sets(), keep_sparse=sparse)
+        self.score_function_ = ScoreFunction(Preprocessor().fit_rows(some), plain_feature_sets(), keep_sparse=sparse)
         Z = self.score_function_.scale(X)
         if sparse:
             self.score_function_.feature_sets = sparse_feature_sets(plan.even and self.features == "auto")
         elif self.features == "auto":
             self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
         feature_sets = self.score_function_.feature_sets
-        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=DRAWN * plan.block)
+        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=plan.draw, buffer=plan.buffer)
         fold = inner_folds(y, plan.folds, rng)
 
         def take_over():
@@ -176,6 +177,10 @@ class SomeRows:
     def __getitem__(self, rows):
         return self.X[self.numbers[rows]]
 
+    def first(self, n):
+        """The first n of them."""
+        return SomeRows(self.X, self.numbers[:n])
+
 
 def shape_of(X, y, rows):
     """The `Shape` of the rows of X with these numbers and the signs ``y``.
@@ -204,7 +209,8 @@ def _count_many(X, rows):
 def _make_feature_sets(plan, Z, y):
     """The sets of features, not yet fitted, that there is time for."""
     if plan.wide:
-        return wide_feature_sets(plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows)
+        of_trees = plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows, WIDE_CHOSEN_BY
+        return wide_feature_sets(*of_trees) if plan.trees else wide_feature_sets()
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
     trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
     return rich_feature_sets(columns, plan.landmarks, plan.small, *trees, plan.even)

@@ -34,17 +34,19 @@ class TreeFeatures:
     kind = "trees"
     takes_raw = True
 
-    def __init__(self, n_trees, n_leaves=LEAVES, n_columns=None, n_rows=None):
+    def __init__(self, n_trees, n_leaves=LEAVES, n_columns=None, n_rows=None, n_chosen_by=None):
         self.n_trees = n_trees
         self.n_leaves = n_leaves
         self.n_columns = n_columns  # None: all
         self.n_rows = n_rows  # None: all that are not of the inner fold
+        self.n_chosen_by = n_chosen_by  # rows to choose columns by; None: all
 
     def fit_transform(self, versions, y, fold):
         Z, scores, groups = versions["scaled"], np.empty(len(y)), []
         every = np.arange(Z.shape[1])
-        few = self.n_columns is not None and self.n_columns < len(every)
-        for k, columns in zip(np.unique(fold), choose_columns(Z, y, fold, self.n_columns) if few else repeat(every)):
+        few, some = self.n_columns is not None and self.n_columns < len(every), slice(self.n_chosen_by)
+        chosen = choose_columns(Z[some], y[some], fold[some], self.n_columns) if few else repeat(every)
+        for k, columns in zip(np.unique(fold), chosen):
             seen = np.flatnonzero(fold != k if k >= 0 else fold == k)
             seen = seen[thin(y[seen], self.n_rows or len(seen))]
             groups.append(grow(self._booster(), _part(Z, seen, columns), y[seen], columns))
@@ -68,7 +70,7 @@ class TreeFeatures:
         )
 
     def description(self):
-        return self.kind, [self.n_trees, self.n_leaves, self.n_columns, self.n_rows]
+        return self.kind, [self.n_trees, self.n_leaves, self.n_columns, self.n_rows, self.n_chosen_by]
 
     def arrays(self):
         """All that was learned and is needed to score, as arrays by name."""

@@ -80,12 +80,15 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
     for rows, most_ranked in ((sparse, 100), (X, 0)):
         similarities = {"small": False, "most_ranked": most_ranked, "wide": False}
         plan = Plan(
-            60,
-            60,
-            20,
-            500,
-            8,
-            2,
+            rows=60,
+            sample=60,
+            landmarks=20,
+            visits=500,
+            block=8,
+            draw=16,
+            buffer=100,
+            folds=2,
+            looked_at=60,
             **similarities,
             trees=0,
             leaves=40,

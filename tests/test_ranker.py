@@ -2,11 +2,13 @@
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import ROOT, call, make_rows
+from numpy.testing import assert_allclose
 from scipy.io import savemat
 from scipy.special import expit
 from sklearn.base import clone
@@ -21,9 +23,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oam
 import tenfold
-from preprocess import InputError
+from preprocess import InputError, Preprocessor
 from tenfold import AUCRanker, OnlineAUC, load_model
-from tenfold.plan import make_plan
+from tenfold.plan import draw_rows, make_plan
 from tenfold.ranker import PublishedRanker
 
 pytestmark = pytest.mark.usefixtures("quick_plans")
@@ -94,6 +96,19 @@ def test_rows_by_number_are_learned_from_as_if_they_were_all(rows, make, ranker)
     found = clone(ranker).fit(X, y, rows=some)
     np.testing.assert_array_equal(found.decision_function(X), expected.decision_function(X))
     assert found.changes_ == expected.changes_
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_columns_may_be_looked_at_in_the_first_rows_alone(monkeypatch, make):
+    """What a column is like is told by 40 of the rows that are drawn; all of these are learned from."""
+    X, y = make_rows(900, 6, 300)
+    monkeypatch.setattr("tenfold.ranker.make_plan", lambda *a: replace(make_plan(*a), wide=True, looked_at=40))
+    scaled, scale = [], Preprocessor.transform_rows
+    monkeypatch.setattr(Preprocessor, "transform_rows", lambda self, X: scaled.append(X.shape[0]) or scale(self, X))
+    model = AUCRanker(random_state=0).fit(make(X), y)
+    draw = draw_rows(y, 900, np.random.RandomState(0))[:40]
+    assert_allclose(model.score_function_.preprocessor.extremes_, [X[draw].min(axis=0), X[draw].max(axis=0)])
+    assert scaled == [900] and roc_auc_score(y, model.decision_function(X)) > 0.9
 
 
 def test_missing_values_and_infinities(rows):

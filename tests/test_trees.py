@@ -156,6 +156,16 @@ def test_columns_are_chosen_without_the_rows_that_are_described():
     assert roc_auc_score(y, flattered) > 0.6
 
 
+def test_columns_may_be_chosen_by_the_first_rows_alone():
+    """In the others, another column says all."""
+    Z, y = np.random.RandomState(0).rand(600, 40).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
+    Z[:200, 3], Z[200:, 5] = y[:200] > 0, y[200:] > 0
+    for n_chosen_by, column in (200, 3), (None, 5):
+        trees = TreeFeatures(2, 4, 1, n_chosen_by=n_chosen_by)
+        trees.fit_transform(Versions(None, Z), y, np.arange(600) % 3)
+        assert set(trees.trees_.column) <= {0, column} and column in trees.trees_.column  # leaves have column 0
+
+
 def test_deep_trees_are_deep():
     """A column in which the labels take turns."""
     Z, y = np.arange(64, dtype=np.float32)[:, None], np.where(np.arange(64) % 2, 1, -1)
