@@ -159,7 +159,7 @@ def make_parser():
     add("--buffer", type=count, metavar="N", help="rows kept of each class (default: 500)")
     add("--update", choices=["sequential", "gradient"], help="the paper's two updates (default: gradient)")
     add("--passes", type=count, metavar="N", help="passes over the training rows (default: 1)")
-    add("--jobs", type=count, metavar="N", help="folds, or parts of a stream, at a time (default: one for each core)")
+    add("--jobs", type=count, metavar="N", help="most folds, or parts of a stream, at a time (default: one a core)")
     add("--plots", type=Path, metavar="DIR", help="draw figures of the folds into this directory (default: none)")
     add("--explain", action="store_true", help="also say which columns matter (permutation importance) (default: off)")
     add("--page", type=Path, metavar="HTML", help="write an HTML page on which to choose a threshold (default: none)")
@@ -225,7 +225,8 @@ def run(options):
         del sys.modules["pandas"]
     gc.enable()
     terminal = Terminal(options.quiet, options.started, options.budget)
-    options.jobs = options.jobs or cpu_count()
+    most = sys.maxsize if options.stream else cpu_count()  # more folds at a time would wait for each other
+    options.jobs = min(options.jobs or cpu_count(), most)
     try:
         if options.model:
             aucs = use_model(options, terminal, wanted(options, "te", "tr"))

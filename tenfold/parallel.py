@@ -37,7 +37,9 @@ def in_processes(jobs, numbers, function, *arguments, seconds=None):
     context = get_context("fork" if fork else "spawn")
     pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
     try:
-        yield from _as_they_end(pool, [pool.submit(_run_numbered, i) for i in numbers], seconds)
+        with _no_ctrl_c():
+            pending = [pool.submit(_run_numbered, i) for i in numbers]
+        yield from _as_they_end(pool, pending, seconds)
         pool.shutdown()
     except BaseException:
         _end(pool)
@@ -54,7 +56,9 @@ def processes(jobs):
     pool = ProcessPoolExecutor(jobs, context, _start_process)
 
     def run(n, function, *arguments):
-        yield from _as_they_end(pool, [pool.submit(_run, i, function, *arguments) for i in range(n)])
+        with _no_ctrl_c():
+            pending = [pool.submit(_run, i, function, *arguments) for i in range(n)]
+        yield from _as_they_end(pool, pending)
 
     try:
         yield run
@@ -89,9 +93,22 @@ def _end(pool):
     pool._result_queue._writer.close()
 
 
+@contextmanager
+def _no_ctrl_c():
+    """Let Ctrl-C wait while processes start: in one that is half made it would be lost, or told by a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start_process(*work):
-    Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
+    Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(1)
     _start_worker(*work)
 

@@ -30,9 +30,7 @@ WIDE_TREES = 10  # of these trees, with fewer leaves,
 WIDE_LEAVES = 16
 WIDE_TREE_ROWS = 3_000  # and the rows to grow them on,
 WIDE_LOOKED_AT = 1_000  # the rows by which columns are cleaned and scaled,
-WIDE_CHOSEN_BY = 2_000  # and chosen,
-WIDE_DRAWN = 1  # what takes the place of the number DRAWN,
-BUFFER, WIDE_BUFFER = 2_000, 4_000  # and the rows of each class to keep, else and here
+WIDE_CHOSEN_BY = 2_000  # and chosen
 EVEN_COLUMNS = 200  # of two values, at least, for a set in which each is divided by its deviation
 SPARSE_COLUMNS = 30_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
@@ -41,7 +39,7 @@ FOREST_ROWS = 500, 3_000  # to grow it on, at least and at most
 FOREST_CELLS = 10_000  # that a tree looks at, with a budget of 1: of each row, as many as the root of the columns
 ROOM = 1.15  # times the target, that a plan with a forest may cost
 SPARSE_PRODUCT = 40  # how many times as long as dense ones take products of rows that are sparse
-DRAWN = 2  # rows from each reservoir that a block is paired with, for each of its own
+DRAWN, WIDE_DRAWN = 2, 1  # rows from each reservoir that a block is paired with, for each of its own
 VISITS_OF_ONE = (
     2_000  # rows to learn from if there is one feature: whether it is for or against is all there is to learn
 )
@@ -78,8 +76,7 @@ class Plan:
     landmarks: int  # 0: the columns alone
     visits: int  # rows to learn from for each set of features, pass after pass
     block: int  # rows to a step,
-    draw: int  # which are paired with so many of each reservoir,
-    buffer: int  # of so many rows
+    draw: int  # which are paired with so many of each reservoir
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     most_ranked: int  # columns of more than two values for which there is time to use ranks
@@ -200,7 +197,6 @@ def _scaled_plan(shape, scale, kind):
         visits=visits,
         block=block,
         draw=(WIDE_DRAWN if wide else DRAWN) * block,
-        buffer=WIDE_BUFFER if wide else BUFFER,
         folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),

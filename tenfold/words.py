@@ -1,6 +1,7 @@
 """Sentences and table cells that standard error and the page share, so that both show the same numbers."""
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -62,10 +63,15 @@ def early_line(folds):
 
 
 def effort_line(folds):
-    """How much of the usual plan the machine had time for, if not all."""
-    efforts = sorted({fold.effort for fold in folds})
-    words = " to ".join(EFFORTS.get(effort, f"{effort:.3g}") for effort in efforts)
-    return f"this machine is slow or busy: learned with {words} of the usual effort" if efforts != [1] else ""
+    """How much of the usual plan the machine had time for, if not all, and in how many folds if these differ."""
+    counts = sorted(Counter(fold.effort for fold in folds).items(), reverse=True)
+    parts = [(EFFORTS.get(effort, f"{effort:.3g}"), n) for effort, n in counts]
+    if [part for part, _ in parts] == ["all"]:
+        return ""
+    if len(parts) == 1:
+        return f"this machine is slow or busy: learned with {parts[0][0]} of the usual effort"
+    listed = ", ".join(f"{part} in {n} folds" for part, n in parts).replace(" 1 folds", " 1 fold")
+    return f"this machine is slow or busy: learned with less than the usual effort ({listed})"
 
 
 def outcome_cells(name, outcome):

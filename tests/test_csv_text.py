@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import io
+import os
+import signal
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -17,6 +19,22 @@ from tenfold.readers.csv_columns import find_time_format
 from tenfold.readers.csv_dialect import Undecoded
 
 pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_while_cells_are_read_is_no_fault_of_the_file(tmp_path, monkeypatch):
+    """pandas takes it for one."""
+    read = Undecoded.read
+
+    def interrupted(self, n=-1):
+        os.kill(os.getpid(), signal.SIGINT)
+        return read(self, n)
+
+    monkeypatch.setattr(Undecoded, "read", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        load(write(tmp_path / "a.csv", b"1,2,0\n3,4,1\n"))
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(

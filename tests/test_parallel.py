@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from zipfile import ZipFile
 
 import joblib
@@ -73,6 +74,30 @@ def test_a_failure_is_passed_on_and_ends_the_others():
     with pytest.raises(ValueError, match="not this one"):
         list(in_processes(2, range(2), fail))
     assert time.monotonic() - begun < 10
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize("start", ["in_processes", "processes"])
+def test_ctrl_c_while_processes_start_comes_once_they_have_started(monkeypatch, start):
+    """In those that are half made it would be lost. It comes with each that is made."""
+    made, submit = [], ProcessPoolExecutor.submit
+
+    def slow(self, *work):
+        os.kill(os.getpid(), signal.SIGINT)
+        made.append(submit(self, *work))
+        return made[-1]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", slow)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        if start == "in_processes":
+            list(in_processes(2, range(3), power, 2, 5))
+        else:
+            with parallel.processes(2) as run:
+                list(run(3, power, 2, 5))
+    assert len(made) == 3
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")

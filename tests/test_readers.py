@@ -1,6 +1,7 @@
 """Files become `Data`, whatever their format: paths, variables, what is checked in every file, and new formats."""
 
 import gzip
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -243,6 +244,13 @@ def test_a_new_reader_need_not_stream(tmp_path, semicolons):
     del semicolons.STREAMED, semicolons.stream
     with pytest.raises(InputError, match=r"--stream with .*a\.dat, expected x\.npy and y\.npy, or files of one kind"):
         next(stream([path]))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_a_pipe_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(InputError, match="is a pipe, expected a data file"):
+        load(tmp_path / "a.csv")
 
 
 # --- features that stay in their file --------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ def test_shares_are_said_largest_first():
 def test_the_effort_is_said_where_it_is_not_the_usual_one(effort, said):
     line = words.effort_line([fold(effort=effort)] * 2)
     assert line == (f"this machine is slow or busy: learned with {said} of the usual effort" if said else "")
-    assert words.effort_line([fold(effort=0.5), fold(effort=0.25)]).endswith(
-        "with a quarter to half of the usual effort"
+    assert words.effort_line([fold(effort=0.25), fold(effort=1), fold(effort=0.25)]).endswith(
+        "learned with less than the usual effort (all in 1 fold, a quarter in 2 folds)"
     )
 
 

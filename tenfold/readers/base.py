@@ -115,6 +115,8 @@ def check_file(path):
         raise InputError(f"{path} is a directory, expected a data file")
     if not path.exists():
         raise InputError(f"{path}: no such file")
+    if path.is_fifo():
+        raise InputError(f"{path} is a pipe, expected a data file")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty, expected a data file")
 

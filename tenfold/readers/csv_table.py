@@ -10,6 +10,7 @@ from tenfold.readers.text import rows_at_a_time
 
 AT_A_TIME = 2048  # rows
 LONGEST_LABEL = 1000  # characters
+CTRL_C = "Calling read"  # what pandas says if it comes while bytes are read: other errors are passed on as they are
 WIDE = 1000  # columns from which on pandas, which makes a list of them for each, is told the usual missing values only:
 USUAL_NA_VALUES = ["", "NA", "NaN", "nan"]  # columns that have others come as text, and are found to be numbers later
 
@@ -53,6 +54,8 @@ def read_chunks(path, dialect, has_header, target, as_text, unpacked=True, at_a_
         except UnicodeError as error:
             raise not_text(path, dialect.encoding, error) from error
         except pd.errors.ParserError as error:
+            if CTRL_C in str(error):
+                raise KeyboardInterrupt from error
             check_widths(path, dialect, unpacked)
             raise InputError(f"{path} is not CSV text: {reason(error)}") from error
 
