@@ -20,7 +20,9 @@ RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are 
 MOST_CURVES = 500  # columns of more than two values that may have ranks or steps: with more, there is no time for both
 TREES = 20  # for each inner fold, with a budget of 1
 FEWEST_TREES = 6
-LEAST_BUDGET_OF_TREES = 0.05  # with less there is no time for any
+SMALL_BUDGET = 0.05  # with less, trees are as few as
+FEWEST_OF_ALL = 3  # and look, if not at all columns, at as few as
+FEWEST_COLUMNS = 16
 LEAVES = 40  # of a tree, at most; fewer would find less
 TREE_CELLS = 1e6  # to grow trees on
 FEWEST_TREE_ROWS = 5_000  # with less of them, trees say little; better they look at fewer columns
@@ -108,15 +110,15 @@ class Kind:
     """What a plan may consist of.
 
     ``wide`` says whether there are too many cells, or there is too little time, for more than the columns and trees on
-    a few of them; ``trees``, whether there is time for trees.
+    a few of them; ``least``, whether trees are as few as can be.
     """
 
     wide: bool
-    trees: bool
+    least: bool
 
 
 def _kind(shape, budget):
-    usual = Kind(False, budget >= LEAST_BUDGET_OF_TREES)
+    usual = Kind(False, budget < SMALL_BUDGET)
     return replace(usual, wide=not shape.sparse and _is_wide(shape, budget, usual))
 
 
@@ -167,18 +169,17 @@ def _scaled_plan(shape, scale, kind):
     if wide:
         rows = min(n, WIDE_CELLS * scale / d, 30_000 * root)
     rows = int(max(rows, min(n, 200)))
-    tree_columns = d if TREE_CELLS * root / d >= min(rows, FEWEST_TREE_ROWS * root) else TREE_COLUMNS
+    has_few_columns = TREE_CELLS * root / d >= min(rows, FEWEST_TREE_ROWS * root)
+    tree_columns = d if has_few_columns else FEWEST_COLUMNS if kind.least else TREE_COLUMNS
     tree_rows = int(min(rows, TREE_CELLS * root / tree_columns))
-    trees = max(int((WIDE_TREES if wide else TREES) * min(root, 4)), FEWEST_TREES)
+    trees = max(int((WIDE_TREES if wide else TREES) * min(root, 4)), FEWEST_OF_ALL if kind.least else FEWEST_TREES)
     if wide:
         tree_rows = int(min(rows, WIDE_TREE_ROWS * root))
-    if not kind.trees or not many or small or shape.sparse:
-        trees = 0
-    if wide and tree_columns == d:  # then rows are too many, not columns
+    if not many or small or shape.sparse or (wide and has_few_columns):  # then rows are too many
         trees = 0
     similar = root
     if trees and not wide:
-        similar = (SIMILAR if tree_columns == d else SIMILAR_OF_MANY) * min(root, max(scale, LEAST_SIMILAR))
+        similar = (SIMILAR if has_few_columns else SIMILAR_OF_MANY) * min(root, max(scale, LEAST_SIMILAR))
     sample = int(min(rows, 6_000 * similar))
     landmarks = 0 if wide or shape.sparse else int(min(sample, (700 if small else 900) * similar))
     affordable = min(9e6, 4e9 / d) * scale / (sample + shape.n_test)  # similarities, those to score by included

@@ -56,7 +56,7 @@ def shapes(draw):
 
 
 BUDGETS = st.floats(1e-4, 1e3)
-BUDGETS_OF_TREES = st.floats(plan.LEAST_BUDGET_OF_TREES, 1e3)
+NO_SMALL_BUDGETS = st.floats(plan.SMALL_BUDGET, 1e3)
 PRICE_LISTS = st.fixed_dictionaries({name: st.floats(0, 1e-3) for name in PRICES}) | st.sampled_from([PRICES, FREE])
 
 
@@ -66,6 +66,7 @@ def free(monkeypatch):
 
 
 def check_plan(made, shape, budget=1.0):
+    least = budget < plan.SMALL_BUDGET
     assert 1 <= made.rows <= shape.n_rows
     assert 0 <= made.landmarks <= made.sample <= made.rows
     assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
@@ -77,9 +78,10 @@ def check_plan(made, shape, budget=1.0):
     assert made.leaves >= (plan.WIDE_LEAVES if made.wide else plan.LEAVES)
     assert all(type(flag) is bool for flag in (made.small, made.wide))
     assert made.trees >= 0 and 0 <= made.tree_rows <= made.rows and 1 <= made.tree_columns <= shape.n_columns
-    assert made.trees == 0 or made.trees >= plan.FEWEST_TREES
-    assert made.trees == 0 or (not shape.sparse and budget >= plan.LEAST_BUDGET_OF_TREES)
-    assert made.trees == 0 or not made.wide or made.tree_columns == plan.TREE_COLUMNS
+    assert made.trees == 0 or made.trees >= (plan.FEWEST_OF_ALL if least else plan.FEWEST_TREES)
+    assert made.trees == 0 or not shape.sparse
+    chosen = plan.FEWEST_COLUMNS if least else plan.TREE_COLUMNS
+    assert made.trees == 0 or not made.wide or made.tree_columns == chosen
     assert made.forest == 0 or not (shape.sparse or made.wide or made.trees)
     assert type(made.forest) is type(made.forest_rows) is int and 0 <= made.forest_rows <= made.rows
     assert made.forest == 0 or (made.forest >= plan.FEWEST_FOREST and made.forest_rows >= min(shape.n_rows, 200))
@@ -118,7 +120,7 @@ def test_a_plan_costs_no_more_than_it_may_or_it_is_the_smallest(shape, budget, p
         seconds = costs(shape, made)
         assert seconds.keys() == prices.keys()
         assert all(np.isfinite(s) and s >= 0 for s in seconds.values())
-        kind = plan.Kind(made.wide, budget >= plan.LEAST_BUDGET_OF_TREES)
+        kind = plan.Kind(made.wide, budget < plan.SMALL_BUDGET)
         target, smallest = plan.TARGET * budget, plan._cost(shape, plan.LEAST_SCALE * min(budget, 1), kind)
         allowed = max(target, smallest + target / 2) * (1 + 1e-9)
         assert sum(costs(shape, replace(made, forest=0)).values()) <= allowed
@@ -240,13 +242,12 @@ def test_too_many_rows_for_all_but_the_columns_are_too_many_for_trees(monkeypatc
     assert make_plan(shape).wide and make_plan(shape).trees == 0
 
 
-@pytest.mark.parametrize("n_rows, n_columns", [(5_000, 5), (20_000, 2_000)])
-def test_where_there_is_least_time_there_are_no_trees(n_rows, n_columns):
-    shape = Shape(n_rows, n_rows // 10, n_columns, n_columns, float(n_columns))
-    with_trees = [make_plan(shape, 1 / 2**i).trees > 0 for i in range(6)]
-    assert with_trees == [True] * 5 + [False]
-    least, more = (sum(costs(shape, make_plan(shape, budget)).values()) for budget in (1 / 32, 1 / 16))
-    assert least < 0.7 * more
+def test_where_there_is_least_time_trees_are_fewest():
+    shape = Shape(20_000, 2_000, 2_000, 2_000, 2_000.0)
+    plans = [make_plan(shape, 1 / 2**i) for i in range(6)]
+    assert all(made.trees >= plan.FEWEST_TREES and made.tree_columns == plan.TREE_COLUMNS for made in plans[:5])
+    assert (plans[5].trees, plans[5].tree_columns) == (plan.FEWEST_OF_ALL, plan.FEWEST_COLUMNS)
+    assert sum(costs(shape, plans[5]).values()) < 0.75 * sum(costs(shape, plans[4]).values())
 
 
 def test_columns_are_made_even_where_many_are_rare_and_both_classes_have_many_rows(free):
@@ -284,7 +285,7 @@ def test_weights_in_sparse_steps_are_those_of_the_columns_that_are_learned_from(
 @pytest.mark.parametrize("small", [False, True])
 def test_a_larger_budget_is_spent_on_more_of_everything(small, free):
     usual = {**USUAL, "n_rows": 2000, "n_pos": 400} if small else {**USUAL, "n_rows": 10**5, "n_pos": 10**4}
-    plans = [make_plan(Shape(**usual), budget) for budget in np.geomspace(plan.LEAST_BUDGET_OF_TREES, 500, 40)]
+    plans = [make_plan(Shape(**usual), budget) for budget in np.geomspace(plan.SMALL_BUDGET, 500, 40)]
     check_growth(plans, grows=["rows", "sample", "landmarks", "visits", "trees", "leaves", "tree_rows", "folds"])
     assert plans[0].visits < plans[-1].visits / 90 and plans[0].sample < plans[-1].sample
     assert small or plans[0].rows < plans[-1].rows
@@ -294,7 +295,7 @@ def test_a_larger_budget_is_spent_on_more_of_everything(small, free):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
-@given(shapes(), BUDGETS_OF_TREES, BUDGETS_OF_TREES)
+@given(shapes(), NO_SMALL_BUDGETS, NO_SMALL_BUDGETS)
 def test_more_budget_never_means_less_where_cost_does_not_bind(shape, budget, other):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "PRICES", FREE)
@@ -317,7 +318,7 @@ def test_four_times_the_budget_is_about_four_times_the_work(free):
 def test_where_cost_binds_less_is_done_and_nearly_all_of_the_target_is_spent(monkeypatch):
     monkeypatch.setattr(plan, "PRICES", {**FREE, "products": 1e-8})
     shape = Shape(10**5, 10**4, 30, 30, 30.0)
-    made, most = make_plan(shape), plan._scaled_plan(shape, 1.0, plan.Kind(wide=False, trees=True))
+    made, most = make_plan(shape), plan._scaled_plan(shape, 1.0, plan.Kind(wide=False, least=False))
     assert made.visits < most.visits and made.rows < most.rows and made.landmarks < most.landmarks
     assert 0.95 * plan.TARGET < sum(costs(shape, made).values()) <= plan.TARGET
 
