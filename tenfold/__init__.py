@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
-from tenfold.later import UNUSED, loaded_later
+from tenfold.later import UNUSED, docstrings_as_they_are, loaded_later
 
-with suppress(ImportError), loaded_later(UNUSED):
+with suppress(ImportError), loaded_later(UNUSED), docstrings_as_they_are():
     import sklearn.calibration
     import sklearn.ensemble
     import sklearn.feature_selection  # noqa: F401

@@ -20,7 +20,7 @@ LITTLE = 1.05  # times the seconds left that folds may take while there are many
 BUSY = 1.4  # below that, a process may have waited for files rather than for others
 CROWD = 1.6  # how many times as long it may take beside others, who may become more
 PROBE_SECONDS = 0.0080  # that the fixed piece of work takes on a core like those that the price list was measured on
-IMPORT_SECONDS = 1.03  # that a process has been given there until now, nearly all of them for imports
+IMPORT_SECONDS = 0.88  # that a process has been given there until now, nearly all of them for imports
 IMPORTED = time.process_time()  # the same here
 SCHEDSTAT = Path("/proc/self/schedstat")  # where Linux says how long this process ran, and waited for others
 

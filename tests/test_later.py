@@ -134,3 +134,20 @@ print(scipy.stats.norm.cdf(0))
     orders = ("tenfold", "scipy.stats"), ("scipy.stats", "tenfold")
     late, early = (run(code.format(first=first, second=second), before="") for first, second in orders)
     assert late == early
+
+
+def test_docstrings_are_those_of_scipy_but_for_notes_and_are_parsed_again_later():
+    code = """
+import sys
+if {with_tenfold}:
+    import tenfold
+import scipy.optimize, scipy.special
+sections = ["Parameters", "Returns", "Examples"]
+for part in (scipy.special.logsumexp, scipy.special.softmax, scipy.optimize.minimize_scalar):
+    words = part.__doc__.split()
+    print(*words[:20], *(words.count(section) for section in sections))
+from scipy._lib._docscrape import FunctionDoc
+print(*{{module.FunctionDoc.__name__ for module in sys.modules.values() if hasattr(module, "FunctionDoc")}})
+print(len(FunctionDoc(scipy.special.logsumexp)["Parameters"]))
+"""
+    assert run(code.format(with_tenfold=True), "") == run(code.format(with_tenfold=False), "")
