@@ -46,7 +46,7 @@ class LaneEnsemble:
     held_out_rows_, held_out_scores_ : numbers of rows, and the scores that lanes which held them out gave to them
     """
 
-    def __init__(self, visits, rng, *, block=32, draw=64, buffer=4000, step_sizes=STEP_SIZES):
+    def __init__(self, visits, rng, *, block=32, draw=64, buffer=2000, step_sizes=STEP_SIZES):
         self.visits = visits
         self.rng = rng
         self.step_sizes = step_sizes

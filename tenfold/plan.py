@@ -32,7 +32,9 @@ WIDE_TREES = 10  # of these trees, with fewer leaves,
 WIDE_LEAVES = 16
 WIDE_TREE_ROWS = 3_000  # and the rows to grow them on,
 WIDE_LOOKED_AT = 1_000  # the rows by which columns are cleaned and scaled,
-WIDE_CHOSEN_BY = 2_000  # and chosen
+WIDE_CHOSEN_BY = 2_000  # and chosen, and
+WIDE_BUFFER = 4_000  # rows of each class to keep instead of
+BUFFER = 2_000
 EVEN_COLUMNS = 200  # of two values, at least, for a set in which each is divided by its deviation
 SPARSE_COLUMNS = 30_000  # of sparse rows, at most, to learn from: those that are filled most often
 FOREST = 50  # trees of a random forest, with a budget of 1, at most
@@ -78,7 +80,8 @@ class Plan:
     landmarks: int  # 0: the columns alone
     visits: int  # rows to learn from for each set of features, pass after pass
     block: int  # rows to a step,
-    draw: int  # which are paired with so many of each reservoir
+    draw: int  # which are paired with so many of each reservoir,
+    buffer: int  # that keeps so many
     folds: int  # inner folds: the more, the more rows each lane learns from
     small: bool  # whether there is time for more kinds of similarity
     most_ranked: int  # columns of more than two values for which there is time to use ranks
@@ -198,6 +201,7 @@ def _scaled_plan(shape, scale, kind):
         visits=visits,
         block=block,
         draw=(WIDE_DRAWN if wide else DRAWN) * block,
+        buffer=WIDE_BUFFER if wide else BUFFER,
         folds=folds,
         small=small,
         most_ranked=int(min(3e8 * scale / ((sample + shape.n_test) * max(landmarks, 100)), MOST_CURVES)),

@@ -139,7 +139,7 @@ class AUCRanker(_Ranker):
         elif self.features == "auto":
             self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
         feature_sets = self.score_function_.feature_sets
-        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=plan.draw)
+        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=plan.draw, buffer=plan.buffer)
         fold = inner_folds(y, plan.folds, rng)
 
         def take_over():

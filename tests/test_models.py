@@ -86,6 +86,7 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
             visits=500,
             block=8,
             draw=16,
+            buffer=100,
             folds=2,
             looked_at=60,
             **similarities,

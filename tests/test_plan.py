@@ -71,7 +71,7 @@ def check_plan(made, shape, budget=1.0):
     assert 0 <= made.landmarks <= made.sample <= made.rows
     assert made.visits >= 1 and made.folds > 1 and 0 <= made.most_ranked <= plan.MOST_CURVES
     counts = (made.rows, made.sample, made.landmarks, made.visits, made.block, made.folds, made.most_ranked)
-    counts = (*counts, made.draw, made.looked_at)
+    counts = (*counts, made.draw, made.buffer, made.looked_at)
     assert made.looked_at == (min(made.rows, plan.WIDE_LOOKED_AT) if made.wide else made.rows)
     assert made.draw == made.block * (plan.WIDE_DRAWN if made.wide else plan.DRAWN)
     assert all(type(n) is int for n in (*counts, made.trees, made.leaves, made.tree_rows, made.tree_columns))
