@@ -36,7 +36,7 @@ def loaded_later(modules):
 
 @contextmanager
 def docstrings_as_they_are():
-    """While this lasts, SciPy does not parse docstrings, only to add notes to them, each time anew.
+    """While this lasts, SciPy does not parse docstrings, as it does while it is imported, to add notes to them.
 
     That takes a sixth of the time to import scikit-learn.
     """
