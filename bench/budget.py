@@ -148,13 +148,8 @@ def run(path, read, cores=None):
     fewer = re.search(r"all rows: (\d+) of \d+", done.stderr)
     less = re.search(r"learned with (.*) of the usual effort|usual effort \((.*)\)", done.stderr)
     cut = re.search(r"stopped at (\d+%)", done.stderr)
-    said = " ".join(
-        [
-            score[1],
-            *(match[match.lastindex] for match in (less, cut) if match),
-            *([f"{fewer[1]} rows"] if fewer else []),
-        ]
-    )
+    words = [match[match.lastindex] for match in (less, cut) if match] + ([f"{fewer[1]} rows"] if fewer else [])
+    said = " ".join([score[1], *words])
     return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else "", memory
 
 

@@ -379,12 +379,12 @@ def sparse_feature_sets(even):
     return FeatureSets(None, {"linear": FrequentColumns(SPARSE_COLUMNS), **evened})
 
 
-def wide_feature_sets(*of_trees):
+def wide_feature_sets(n_trees=0, *of_trees):
     """The scaled columns, of which there are too many for a copy that is standardised, and what trees say of a few.
 
-    Trees, `TreeFeatures` of what is given, come first: the other set takes the place of the scaled columns.
+    Trees, `TreeFeatures` of all that is given, come first: the other set takes the place of the scaled columns.
     """
-    trees = {"trees": TreeFeatures(*of_trees)} if of_trees else {}
+    trees = {"trees": TreeFeatures(n_trees, *of_trees)} if n_trees else {}
     return FeatureSets(None, {**trees, "linear": ScaledFeatures()})
 
 

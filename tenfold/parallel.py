@@ -37,9 +37,7 @@ def in_processes(jobs, numbers, function, *arguments, seconds=None):
     context = get_context("fork" if fork else "spawn")
     pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
     try:
-        with _no_ctrl_c():
-            pending = [pool.submit(_run_numbered, i) for i in numbers]
-        yield from _as_they_end(pool, pending, seconds)
+        yield from _as_they_end(pool, [(_run_numbered, i) for i in numbers], seconds)
         pool.shutdown()
     except BaseException:
         _end(pool)
@@ -56,9 +54,7 @@ def processes(jobs):
     pool = ProcessPoolExecutor(jobs, context, _start_process)
 
     def run(n, function, *arguments):
-        with _no_ctrl_c():
-            pending = [pool.submit(_run, i, function, *arguments) for i in range(n)]
-        yield from _as_they_end(pool, pending)
+        yield from _as_they_end(pool, [(_run, i, function, *arguments) for i in range(n)])
 
     try:
         yield run
@@ -68,11 +64,14 @@ def processes(jobs):
         raise
 
 
-def _as_they_end(pool, pending, seconds=None):
-    """Yield the results of what is pending, or raise TimeoutError after ``seconds``, or BrokenProcessPool.
+def _as_they_end(pool, calls, seconds=None):
+    """Yield the results of these calls, or raise TimeoutError after ``seconds``, or BrokenProcessPool.
 
-    The pool itself finds out that a worker was killed, but not if that was while it sent a result.
+    A call is a function with its arguments. The pool itself finds out that a worker was killed, but not if that was
+    while it sent a result.
     """
+    with _no_ctrl_c():
+        pending = [pool.submit(*call) for call in calls]
     end = time.monotonic() + (float("inf") if seconds is None else seconds)
     while pending:
         gone = [worker for worker in list(pool._processes.values()) if not worker.is_alive()]

@@ -209,8 +209,7 @@ def _count_many(X, rows):
 def _make_feature_sets(plan, Z, y):
     """The sets of features, not yet fitted, that there is time for."""
     if plan.wide:
-        of_trees = plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows, WIDE_CHOSEN_BY
-        return wide_feature_sets(*of_trees) if plan.trees else wide_feature_sets()
+        return wide_feature_sets(plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows, WIDE_CHOSEN_BY)
     columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
     trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
     return rich_feature_sets(columns, plan.landmarks, plan.small, *trees, plan.even)

@@ -70,7 +70,7 @@ class TreeFeatures:
         )
 
     def description(self):
-        return self.kind, [self.n_trees, self.n_leaves, self.n_columns, self.n_rows, self.n_chosen_by]
+        return self.kind, [self.n_trees, self.n_leaves, self.n_columns, self.n_rows]
 
     def arrays(self):
         """All that was learned and is needed to score, as arrays by name."""
