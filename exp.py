@@ -19,16 +19,12 @@ STARTED = time.monotonic() - time.process_time()  # about when the process start
 
 import argparse  # noqa: E402
 import contextlib  # noqa: E402
-import gc  # noqa: E402
-import os  # noqa: E402
 import sys  # noqa: E402
-import threading  # noqa: E402
+from fractions import Fraction  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # virtual machines may take seconds to hand out huge pages
-
 VERSION = "1.3.0"
-ALONE = 0.8  # share of the budget for a model that is learned alone; folds have a tenth each
+RESERVE = 0.05  # share of the budget kept for printing and ending
 OF_FILES = ("x-name", "y-name", "cost-name", "label", "sep", "encoding")  # options for some kinds of files only
 OF_FOLDS = ("compare", "plots", "explain", "page")  # options that need folds
 EXTRAS = ("cost", "save", "scores", "plots", "explain", "page")  # options for what is done once the AUC is known
@@ -38,6 +34,8 @@ FILES = """data to cross-validate (default: an embedded sample); a second file i
 .npz, .parquet, or LIBSVM text (.svm, .libsvm, .txt, also .gz or .bz2)"""
 FEATURES = """what to learn from. auto: the columns, similarities to some training rows (landmarks), and the scores of
 boosted trees or of a random forest; linear: the scaled columns only, with C chosen inside each fold (default: auto)"""
+EFFORT = """the size of all that a fold learns from: 4 is about four times the work of 1; the same effort gives the same
+digits on every machine, however long it takes (default: the greatest that there is time for)"""
 COST = """decide which rows to act on, given the cost of a missed positive and of a false alarm; without numbers, those
 of each row in the file, c_tr (rows x 2), or else negatives/positives,1; also for the learners of --compare that use
 costs (default: no decisions)"""
@@ -49,10 +47,11 @@ its probability (default: none)"""
 
 
 def cross_validate(options, terminal):
-    """The main job: load, split, learn, score, and yield the mean AUC over the splits; two files are one split."""
+    """The main job: load, split, learn, score, and print the mean AUC over the splits; two files are one split."""
     from preprocess import find_classes, signs
     from tenfold.decisions import find_costs
-    from tenfold.folds import RESERVE, Experiment, count_folds, rows_in_time, run_folds
+    from tenfold.folds import Experiment, count_folds, rows_to_use
+    from tenfold.parallel import workers
     from tenfold.readers import in_rows, load
     from tenfold.readers.sample import NAME, sample
 
@@ -62,47 +61,57 @@ def cross_validate(options, terminal):
     y = signs(data.y, classes)
     terminal.notes(data.notes)
     terminal.data(name, data.X, y, classes)
-    moments = options.started, options.started + options.budget * (1 - RESERVE)
-    extras = [option for option in EXTRAS if getattr(options, option) not in (None, False)]
     if len(options.files) == 2:
-        estimator, name = make_estimator(options, ALONE), options.files[1]
+        name = options.files[1]
         test = load(name, like=data, **wanted(options, "te", "tr"))
         terminal.notes(test.notes)
         experiment = Experiment.train_and_test(data.X, y, test.X, signs(test.y, classes), name)
+        costs = None if options.cost is None else find_costs(name, test, y, options.cost, options.cost_name)
     else:
-        n_folds, test, X = count_folds(y, options.folds, name), data, data.X
-        estimator = make_estimator(options, 1 / max(10, n_folds))
-        if not (extras or options.compare or options.scheduler):  # these take their own time, for all rows
-            X, y = rows_in_time(X, y, estimator, n_folds, options.jobs, *moments, terminal.rows_used)
-        data.X = X = in_rows(X)  # what lies in the file, or in another order, is not kept beside it
-        experiment = Experiment.cross_validation(X, y, n_folds, options.seed)
-    costs = None if options.cost is None else find_costs(name, test, experiment.y, options.cost, options.cost_name)
-    how = {"jobs": options.jobs, "scheduler": options.scheduler, "with_models": options.explain}
-    how |= {"with_curves": bool(options.plots), "report": terminal.progress(len(experiment.splits))}
-    folds = run_folds(experiment, estimator, *moments, **how)
-    terminal.summary(folds, bool(options.plots))
-    if 1 < len(folds) < options.folds:
-        terminal.warn(f"warning: {len(folds)} folds instead of {options.folds}: one class has only {len(folds)} rows")
-    results = []
-    if options.compare:
-        from tenfold.extras import print_comparison
+        n_folds, used = count_folds(y, options.folds, name), rows_to_use(data.X, y)
+        terminal.rows_used(len(used), len(y))
+        costs = None if options.cost is None else find_costs(name, data, y, options.cost, options.cost_name)[used]
+        data.X = X = in_rows(data.X, used if len(used) < len(y) else None)  # of the file, no more is kept
+        experiment = Experiment.cross_validation(X, y, n_folds, options.seed, used)
+    with workers(options.jobs, options.scheduler, experiment) as at_work:
+        rounds = learn(options, terminal, at_work, experiment)
+        terminal.summary(rounds)
+        folds = rounds[-1].folds
+        if 1 < len(folds) < options.folds:
+            warning = f"warning: {len(folds)} folds instead of {options.folds}: one class has only {len(folds)} rows"
+            terminal.warn(warning)
+        results = []
+        if options.compare:
+            from tenfold.extras import print_comparison
 
-        results = print_comparison(options, terminal, experiment, folds, costs)
-    yield sum(fold.auc for fold in folds) / len(folds)
-    if extras:
+            results = print_comparison(options, terminal, at_work, experiment, folds, costs)
+    print_auc(rounds[-1].auc)
+    if any(getattr(options, option) not in (None, False) for option in EXTRAS):
         from tenfold.extras import do_extras
 
-        like, model = data.without_rows(classes), make_estimator(options, ALONE)
-        do_extras(options, terminal, like, experiment, costs, model, folds, results)
+        model = make_estimator(options, rounds[-1].effort)
+        do_extras(options, terminal, data.without_rows(classes), experiment, costs, model, rounds, results)
 
 
-def make_estimator(options, share):
-    """What learns in each fold, planned for this share of the budget."""
+def learn(options, terminal, at_work, experiment):
+    """The rounds of learning: as many as there is time for, or one if the effort is given, or is not to be chosen."""
+    from tenfold.rounds import run_round, run_rounds
+
+    end = options.started + (1 - RESERVE) * options.budget
+    estimator, show = make_estimator(options, options.effort), terminal.progress(len(experiment.splits))
+    if options.effort or published_settings(options):
+        cut = None if options.effort else end
+        return [run_round(at_work, experiment, estimator, show, options.explain, cut=cut)]
+    return run_rounds(at_work, experiment, estimator, end, show, options.explain)
+
+
+def make_estimator(options, effort):
+    """What learns in each fold."""
     from tenfold.ranker import AUCRanker, PublishedRanker
 
     if given := published_settings(options):
         return PublishedRanker(**given, random_state=options.seed)
-    return AUCRanker(options.features or "auto", budget=share * options.budget, random_state=options.seed)
+    return AUCRanker(options.features or "auto", effort=effort or 1.0, random_state=options.seed)
 
 
 def published_settings(options):
@@ -131,6 +140,19 @@ def number(kind, low, what, high=float("inf")):
     return parse
 
 
+def effort(text):
+    """An argparse type: a number above 0 such as 4, 0.25 or 1/4."""
+    from tenfold.rounds import MOST_EFFORT
+
+    try:
+        value = float(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        value = 0
+    if not MOST_EFFORT >= value >= 1 / MOST_EFFORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 4, 0.5 or 1/4, up to {MOST_EFFORT}")
+    return value
+
+
 def costs(text):
     """An argparse type: two costs."""
     try:
@@ -154,6 +176,7 @@ def make_parser():
     add("--folds", type=folds, default=10, metavar="N", help="folds (default: 10)")
     add("--seed", type=seed, default=0, metavar="N", help="seed of all random numbers (default: 0)")
     add("--budget", type=positive, default=10.0, metavar="S", help="seconds from start to end (default: 10)")
+    add("--effort", type=effort, metavar="E", help=EFFORT)
     add("--features", choices=["auto", "linear"], help=FEATURES)
     add("--C", type=C, metavar="C", help="weight of a pair's loss (default: chosen; 1e-3 with the next three options)")
     add("--buffer", type=count, metavar="N", help="rows kept of each class (default: 500)")
@@ -191,10 +214,13 @@ def check_options(parser, options):
         parser.error(f"{len(options.files)} files given, expected at most 2: a training file and a test file")
     if given and options.features == "auto":
         parser.error(f"--{given[0]} belongs to the published algorithm, which goes with --features linear only")
+    if given and options.effort:
+        parser.error(f"--effort does not go with --{given[0]}, which belongs to the published algorithm")
     if options.compare_seconds and not options.compare:
         parser.error("--compare-seconds goes with --compare only")
-    of_model = (*OF_FOLDS, "features", "scheduler", "save", "stream", *given)
-    for option, others in ("model", of_model), ("stream", (*OF_FOLDS, "passes", "cost", "scores", "x_name", "y_name")):
+    of_model = (*OF_FOLDS, "features", "effort", "scheduler", "save", "stream", *given)
+    of_stream = (*OF_FOLDS, "effort", "passes", "cost", "scores", "x_name", "y_name")
+    for option, others in ("model", of_model), ("stream", of_stream):
         for other in others:
             if getattr(options, option) and getattr(options, other) not in (None, False):
                 parser.error(f"--{other.replace('_', '-')} does not go with --{option}")
@@ -208,37 +234,32 @@ def check_options(parser, options):
 
 def run(options):
     """Do what was asked for, and print the result; the exit code. Whatever is wrong with the input is one line."""
-    sys.modules.setdefault("pandas", None)  # lest scikit-learn import it: only csv files need it, and later
     from concurrent.futures.process import BrokenProcessPool
 
-    import tenfold  # noqa: F401  before all others, which it makes quicker to import
+    from joblib import cpu_count
+
     from preprocess import InputError
-    from tenfold.efforts import cpu_count
     from tenfold.models import one_thread
-    from tenfold.readers import check_given
+    from tenfold.readers import check_given, stream_files
     from tenfold.scoring import use_model
     from tenfold.streams import run_stream
     from tenfold.terminal import Terminal
-    from tenfold.writing import check_outputs, print_result
+    from tenfold.writing import check_outputs
 
-    if sys.modules["pandas"] is None:
-        del sys.modules["pandas"]
-    gc.enable()
-    terminal = Terminal(options.quiet, options.started, options.budget)
+    terminal = Terminal(options.quiet, options.started, options.budget, bool(options.effort))
     most = sys.maxsize if options.stream else cpu_count()  # more folds at a time would wait for each other
     options.jobs = min(options.jobs or cpu_count(), most)
     try:
-        if options.model:
-            aucs = use_model(options, terminal, wanted(options, "te", "tr"))
-        elif options.stream:
-            aucs = run_stream(options, terminal, published_settings(options))
-        else:
-            aucs = cross_validate(options, terminal)
-        check_given(options.files, [name for name in OF_FILES if getattr(options, name.replace("-", "_")) is not None])
-        check_outputs(options)
+        files = stream_files(options.files) if options.stream else options.files
+        check_given(files, [name for name in OF_FILES if getattr(options, name.replace("-", "_")) is not None])
+        check_outputs(options, files)
         with one_thread():  # folds share the cores, and the digits must not depend on how many there are
-            for auc in aucs:  # one, or none; what follows it cannot take it back
-                print_result(f"AUC Score: {auc:.4f}")
+            if options.model:
+                use_model(options, terminal, wanted(options, "te", "tr"), print_auc)
+            elif options.stream:
+                run_stream(options, terminal, published_settings(options), print_auc)
+            else:
+                cross_validate(options, terminal)
         return 0
     except InputError as error:
         return fail(f"error: {error}")
@@ -249,6 +270,13 @@ def run(options):
     except OSError as error:  # loading turns its own into InputError, so this is the output
         sys.stdout = None
         return fail(f"error: cannot write the result: {error.strerror}")
+
+
+def print_auc(auc):
+    """Print the result; what follows it cannot take it back."""
+    from tenfold.writing import print_result
+
+    print_result(f"AUC Score: {auc:.4f}")
 
 
 def fail(message, code=2):
@@ -277,9 +305,4 @@ def main(argv=None, started=None):
 
 
 if __name__ == "__main__":
-    gc.disable()  # while modules are imported: there is no garbage among them
-    code = main(started=STARTED)
-    gc.freeze()  # nor is it worth a last search, which would take half a second
-    if threading.active_count() > 1:
-        os._exit(code)  # workers killed at a bad moment can leave a thread that waits for them forever
-    sys.exit(code)
+    sys.exit(main(started=STARTED))

@@ -145,11 +145,9 @@ def run(path, read, cores=None):
     score = re.fullmatch(r"AUC Score: (\d\.\d{4})\n", done.stdout)
     if not score:
         return seconds, "", f"exit {done.returncode}: {done.stderr.strip()[-200:]}", memory
-    fewer = re.search(r"all rows: (\d+) of \d+", done.stderr)
-    less = re.search(r"learned with (.*) of the usual effort|usual effort \((.*)\)", done.stderr)
+    effort = re.search(r"--effort (\S+) repeats", done.stderr)
     cut = re.search(r"stopped at (\d+%)", done.stderr)
-    words = [match[match.lastindex] for match in (less, cut) if match] + ([f"{fewer[1]} rows"] if fewer else [])
-    said = " ".join([score[1], *words])
+    said = " ".join([score[1], f"effort {effort[1]}", *([cut[1]] if cut else [])])
     return seconds, said, f"{seconds:.1f} s, limit {limit:.1f} s" if seconds > limit else "", memory
 
 
@@ -159,7 +157,7 @@ def main():
     chosen = parser.parse_args().shapes
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     wrong = 0
-    print(f"{'shape':26s} {'read':>11s} {'all cores':>22s} {'one core':>22s} {'one busy core':>22s}   memory, array")
+    print(f"{'shape':26s} {'read':>11s} {'all cores':>27s} {'one core':>27s} {'one busy core':>27s}   memory, array")
     with tempfile.TemporaryDirectory() as folder:
         for name, make in SHAPES.items():
             if chosen and not any(word in name for word in chosen):
@@ -177,7 +175,7 @@ def main():
                     reads.append(seconds_to_read(path, cores[:1]))
                     results.append(run(path, reads[1], cores[:1]))
             path.unlink()
-            shown = "".join(f" {s:6.1f} s {said:>13s}" for s, said, *_ in results)
+            shown = "".join(f" {s:6.1f} s {said:>18s}" for s, said, *_ in results)
             read = ", ".join(f"{seconds:.1f}" for seconds in reads)
             print(f"{name:26s} {read:>9s} s{shown}   {results[0][3]:.0f} MB, {size:.0f} MB{mark}", flush=True)
             for _, _, problem, _ in results:

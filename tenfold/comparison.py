@@ -14,7 +14,6 @@ from sklearn.metrics import roc_auc_score
 from preprocess import Preprocessor
 from tenfold.baselines import learners
 from tenfold.baselines.base import scores, takes_sparse
-from tenfold.parallel import in_processes
 
 MOST_DENSE = 2e9  # bytes that sparse rows may take when made dense for those who need it
 
@@ -86,27 +85,27 @@ def interval(leads):
     return leads.mean() - half, leads.mean() + half
 
 
-def compare(experiment, folds, cost, seed, *, jobs, seconds, report):
+def compare(workers, experiment, folds, cost, seed, *, seconds, report):
     """Yield a `LearnerResult` for ours, which ``folds`` have given, and then for each of the baselines.
 
-    ``cost`` (test rows x 2, or None) is for those that mind costs. A learner is stopped after so many ``seconds``;
-    ``report`` is called with its name, the number of its folds done, and that of all.
+    ``workers`` know the experiment. ``cost`` (test rows x 2, or None) is for those that mind costs. A learner is
+    stopped after so many ``seconds``; ``report`` is called with its name, the number of its folds done, and that of
+    all.
     """
     yield LearnerResult("ours", [f.auc for f in folds], [f.scores for f in folds], sum(f.seconds for f in folds))
     if cost is not None:  # learners know of one cost for each class
         cost = cost[experiment.y_test > 0, 0].mean(), cost[experiment.y_test < 0, 1].mean()
     n_folds = len(experiment.splits)
     for name, learner in learners(cost, seed).items():
-        report(name, 0, n_folds)
-        done, trouble = {}, ""
+        trouble = ""
+
+        def watch(done, name=name):
+            report(name, len(done), n_folds)
+
         try:
-            for fold, result in in_processes(
-                min(jobs, n_folds), range(n_folds), run_learner, experiment, learner, seconds=seconds
-            ):
-                done[fold] = result
-                report(name, len(done), n_folds)
-        except TimeoutError:
-            trouble = f"stopped after {seconds:g} s, with {len(done)} of {n_folds} folds done"
+            done = workers.run(range(n_folds), run_learner, learner, seconds=seconds, watch=watch)
+            if len(done) < n_folds:
+                trouble = f"stopped after {seconds:g} s, with {len(done)} of {n_folds} folds done"
         except (MemoryError, BrokenProcessPool):
             trouble = "not enough memory, or its process was killed"
         except ValueError as error:

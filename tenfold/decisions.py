@@ -42,12 +42,15 @@ def first_least(costs):
 
 @dataclass
 class Outcome:
-    """What decisions have led to. ``savings`` is relative to the cheaper of acting on no row and acting on all."""
+    """What decisions have led to. ``savings`` is relative to the cheaper of acting on no row and acting on all.
 
-    true_positives: int
-    false_positives: int
-    false_negatives: int
-    true_negatives: int
+    Where the rows are a sample, each counts as many times as it stands for rows of the file.
+    """
+
+    true_positives: float
+    false_positives: float
+    false_negatives: float
+    true_negatives: float
     precision: float
     recall: float
     f1: float
@@ -55,9 +58,11 @@ class Outcome:
     savings: float
 
     @classmethod
-    def of(cls, acted, y, cost):
-        (tn, fp), (fn, tp) = confusion_matrix(y > 0, acted, labels=[False, True])
-        precision, recall, f1, _ = precision_recall_fscore_support(y > 0, acted, average="binary", zero_division=0)
+    def of(cls, acted, y, cost, weight=None):
+        (tn, fp), (fn, tp) = confusion_matrix(y > 0, acted, labels=[False, True], sample_weight=weight)
+        how = {"average": "binary", "zero_division": 0, "sample_weight": weight}
+        precision, recall, f1, _ = precision_recall_fscore_support(y > 0, acted, **how)
+        cost = cost if weight is None else cost * weight[:, None]
         total, constant = cost_of(acted, y, cost), min(cost_of(every, y, cost) for every in (False, True))
         savings = (constant - total) / constant if constant else 0.0
         return cls(tp, fp, fn, tn, precision, recall, f1, total, savings)
@@ -82,17 +87,20 @@ class Decisions:
     acted: dict
     outcomes: dict
     threshold: "float | None"
+    weight: object = 1.0  # how many rows each of them stands for
 
 
 def decide_by_folds(experiment, scores, cost):
     """`Decisions` on the rows of a cross-validation; on those of each fold by the scores of all other folds."""
     y = experiment.y_test
+    weight = np.broadcast_to(experiment.weight, len(y))
+    weighted = cost * weight[:, None]
     probability, moved = np.empty(len(y)), np.empty(len(y), bool)
     for train, test in experiment.splits:
-        probability[test] = calibrated(scores[train], y[train], scores[test])
-        moved[test] = scores[test] > best_threshold(scores[train], y[train], cost[train])
+        probability[test] = calibrated(scores[train], y[train], weight[train], scores[test])
+        moved[test] = scores[test] > best_threshold(scores[train], y[train], weighted[train])
     rules = {"Bayes minimum risk": least_risk(probability, cost), "moved threshold": moved}
-    return _decisions(y, cost, scores, probability, rules, best_threshold(scores, y, cost))
+    return _decisions(y, cost, scores, probability, rules, best_threshold(scores, y, weighted), weight)
 
 
 def decide(y, scores, probability, cost):
@@ -101,16 +109,17 @@ def decide(y, scores, probability, cost):
     return _decisions(y, cost, scores, probability, rules, None)
 
 
-def _decisions(y, cost, scores, probability, rules, threshold):
+def _decisions(y, cost, scores, probability, rules, threshold, weight=None):
     n = len(scores)
     acted = {**rules, "act on no row": np.zeros(n, bool), "act on every row": np.ones(n, bool)}
-    outcomes = {} if y is None else {name: Outcome.of(rows, y, cost) for name, rows in acted.items()}
-    return Decisions(cost, scores, probability, acted, outcomes, threshold)
+    outcomes = {} if y is None else {name: Outcome.of(rows, y, cost, weight) for name, rows in acted.items()}
+    weight = np.ones(n) if weight is None else weight
+    return Decisions(cost, scores, probability, acted, outcomes, threshold, weight)
 
 
-def calibrated(scores, y, new_scores):
-    """Probabilities for new scores, by the scores of other rows and what these were."""
-    slope, offset = log_odds(scores, y, np.ones(len(y)))
+def calibrated(scores, y, weight, new_scores):
+    """Probabilities for new scores, by the scores of other rows, what these were, and how many each stands for."""
+    slope, offset = log_odds(scores, y, weight)
     return expit(slope * new_scores + offset)
 
 

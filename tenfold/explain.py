@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from tenfold.parallel import in_processes
+from tenfold.parallel import Workers
 from tenfold.readers.csv_columns import width
 
 SHUFFLES = 5  # of each column, in each fold
@@ -88,21 +88,19 @@ def explain(experiment, folds, columns, seed, *, jobs=1, with_dependence=False, 
     """
     n_all, n_folds = len(columns), len(folds)
     columns = _strongest(experiment, folds, columns, seed)
-    n_jobs = min(jobs, n_folds)
     numbers = range(len(columns) * n_folds)
     drops = np.zeros((len(columns), n_folds, SHUFFLES))
-    report(0, len(numbers))
-    work = in_processes(n_jobs, numbers, drop_of, experiment, folds, columns, seed)
-    for done, (number, found) in enumerate(work, start=1):
+    with Workers(min(jobs, n_folds), experiment, folds, columns, seed) as workers:
+        results = workers.run(numbers, drop_of, watch=lambda results: report(len(results), len(numbers)))
+    for number, found in results.items():
         drops[divmod(number, n_folds)] = found
-        report(done, len(numbers))
     drops = drops.mean(axis=2) if n_folds > 1 else drops[:, 0]
     order = np.argsort(-drops.mean(axis=1), kind="stable")
     found = Explanation([columns[j] for j in order], drops[order], n_folds, n_all - len(columns))
     if with_dependence:
         first = found.columns[:DRAWN]
-        work = in_processes(n_jobs, range(len(first) * n_folds), dependence_on, experiment, folds, first, seed)
-        parts = dict(work)
+        with Workers(min(jobs, n_folds), experiment, folds, first, seed) as workers:
+            parts = workers.run(range(len(first) * n_folds), dependence_on)
         for j, column in enumerate(first):
             _, values = _grid(experiment.X_test, column)
             scores = np.column_stack([parts[j * n_folds + fold] for fold in range(n_folds)])

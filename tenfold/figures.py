@@ -8,7 +8,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from tenfold.comparison import interval
 from tenfold.decisions import cost_by_threshold
-from tenfold.words import MOST_COLUMNS, shorten
+from tenfold.words import MOST_COLUMNS, effort_name, shorten
 from tenfold.writing import FIGURE_MARK
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; lines also differ by dashes.
@@ -39,10 +39,10 @@ STYLE = {
 GRID = np.linspace(0, 1, 1001)  # false positive rates at which curves are averaged
 
 
-def draw(directory, results, curves, learners):
+def draw(directory, results, rounds, learners):
     """Write roc.png, scores.png, auc_time.png, auc_steps.png and, with ``learners``, compare.png into the directory.
 
-    ``curves`` has the points (seconds, rows, AUC) of each fold, ``learners`` the results of each learner, ours first.
+    ``rounds`` are those of learning, ``learners`` has the results of each learner, ours first.
     """
     from matplotlib import rc_context
 
@@ -50,8 +50,8 @@ def draw(directory, results, curves, learners):
         figures = {
             "roc": roc(results, learners),
             "scores": scores(results),
-            "auc_time": auc_over(curves, 0, "seconds of learning", "AUC over the time of learning"),
-            "auc_steps": auc_over(curves, 1, "rows learned from", "AUC over rows learned from"),
+            "auc_time": auc_over(rounds, lambda fold: fold.seconds, "seconds of a fold", "AUC over the time of a fold"),
+            "auc_steps": auc_over(rounds, lambda fold: fold.rows, "rows learned from", "AUC over rows learned from"),
         }
         if learners:
             figures["compare"] = compare(learners)
@@ -145,25 +145,25 @@ def compare(learners):
     return figure
 
 
-def auc_over(curves, column, what, title):
-    """The AUC on the test rows against a column of the curves' points, for each fold and in the mean.
-
-    The axis begins with the first point: before it, rows are cleaned and features made, and there is nothing to rank.
-    """
+def auc_over(rounds, value, what, title):
+    """The AUC on the test rows against a ``value`` of each fold, for all rounds, with a line through their means."""
     figure, axes = _axes(title)
-    curves = [np.maximum(curve, 1e-3) for curve in curves]  # no zero on a logarithmic axis
-    first, last = min(curve[0, column] for curve in curves), max(curve[-1, column] for curve in curves)
-    grid = np.geomspace(max(curve[0, column] for curve in curves), last, 400)
-    # A fold that has ended stays where it was.
-    mean = np.mean([np.interp(grid, curve[:, column], curve[:, 2]) for curve in curves], axis=0)
-    if len(curves) > 1:
-        for k, curve in enumerate(curves):
-            label = None if k else f"{len(curves)} test folds"
-            axes.plot(curve[:, column], curve[:, 2], color=BLUE, alpha=0.4, linewidth=0.8, label=label)
-    axes.plot(grid, mean, color=BLUE, linewidth=2.4, label=f"mean, in the end {mean[-1]:.4f}")
-    if last > 5 * first:
+    x = np.array([[value(fold) for fold in one.folds] for one in rounds], float)
+    aucs = np.array([[fold.auc for fold in one.folds] for one in rounds])
+    x = np.maximum(x, 1e-3)  # no zero on a logarithmic axis
+    if x.shape[1] > 1:
+        axes.plot(x, aucs, "o", color=BLUE, alpha=0.35, markersize=4, markeredgewidth=0)
+        axes.lines[0].set_label(f"{x.shape[1]} test folds")
+    label = f"mean, in the end {aucs[-1].mean():.4f}"
+    axes.plot(x.mean(axis=1), aucs.mean(axis=1), "D-", color=BLUE, linewidth=2.4, markersize=7, label=label)
+    for one, at, auc_of_round in zip(rounds, x.mean(axis=1), aucs.mean(axis=1)):
+        if one.effort is not None:
+            name = f"effort {effort_name(one.effort)}"
+            axes.annotate(name, (at, auc_of_round), xytext=(0, 9), textcoords="offset points", ha="center", fontsize=9)
+    if x.max() > 5 * x.min():
         axes.set_xscale("log")
         _plain_numbers(axes.xaxis)
+    axes.margins(0.1)
     axes.set_xlabel(what)
     axes.set_ylabel("AUC on the test rows")
     _legend(figure, axes)
@@ -192,10 +192,11 @@ def scores(results):
 def precision_recall(y, decisions):
     """Precision against recall over all thresholds, and where the decisions lie."""
     figure, axes = _axes("Precision and recall of rows not learned from", 5.2, 4.6)
-    precision, recall, _ = precision_recall_curve(y, decisions.scores)
-    area = average_precision_score(y > 0, decisions.scores)
+    weight = decisions.weight
+    precision, recall, _ = precision_recall_curve(y, decisions.scores, sample_weight=weight)
+    area = average_precision_score(y > 0, decisions.scores, sample_weight=weight)
     axes.plot(recall, precision, color=BLUE, linewidth=2, drawstyle="steps-post", label=f"average precision {area:.4f}")
-    share = np.mean(y > 0)
+    share = weight @ (y > 0) / weight.sum()
     axes.axhline(share, color=GREY, linewidth=1, linestyle=(0, (2, 2)), label=f"share of positives {share:.4f}")
     for name, marker, colour in ("Bayes minimum risk", "D", OTHERS[0]), ("moved threshold", "o", OTHERS[1]):
         if name in decisions.outcomes:
@@ -209,14 +210,15 @@ def precision_recall(y, decisions):
 def cost(y, decisions):
     """The cost per row against the threshold of the score, and what the chosen one, or none at all, costs."""
     figure, axes = _axes("Cost of acting on all scores above a threshold")
-    thresholds, total = cost_by_threshold(decisions.scores, y, decisions.cost)
+    weight = decisions.weight
+    thresholds, total = cost_by_threshold(decisions.scores, y, decisions.cost * weight[:, None])
     inside = np.isfinite(thresholds)
-    axes.step(thresholds[inside], total[inside] / len(y), color=BLUE, linewidth=1.6, where="post")
+    axes.step(thresholds[inside], total[inside] / weight.sum(), color=BLUE, linewidth=1.6, where="post")
     for name, dashes in ("act on no row", (0, (5, 2))), ("act on every row", (0, (1, 1.5))):
-        height = decisions.outcomes[name].cost / len(y)
+        height = decisions.outcomes[name].cost / weight.sum()
         axes.axhline(height, color=GREY, linewidth=1.2, linestyle=dashes, label=f"{name}: {height:.4g}")
     if decisions.threshold is not None and np.isfinite(decisions.threshold):
-        least = total.min() / len(y)
+        least = total.min() / weight.sum()
         label = f"threshold {decisions.threshold:.4g}: {least:.4g}"
         axes.plot(decisions.threshold, least, "o", color=OTHERS[0], markersize=9, label=label, zorder=3)
     axes.set(xlabel="threshold of the score", ylabel="cost per row", ylim=(0, None))

@@ -1,29 +1,19 @@
-"""Folds: the splits, the clock that guards them, and what each of them gives."""
+"""Folds: the splits of the rows, and what a learner gives on each of them."""
 
-import os
 import time
-from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.metrics import auc, roc_auc_score, roc_curve
+from sklearn.metrics import auc, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
-from tenfold.efforts import EFFORTS, SURE, can_be_done, first_effort, less_effort, measure_slowness, with_effort
-from tenfold.parallel import cluster, in_processes, joblib_runs_elsewhere, through_joblib
 from tenfold.plan import draw_rows
-from tenfold.readers import in_rows, is_in_rows
 
-RESERVE = 0.09  # share of the budget kept for scoring, printing and ending
-FEWEST_ROWS = 20_000  # that are always used,
-FEWEST_CELLS = 1e8  # unless they have more cells than these
-SECONDS_PER_BYTE = 2e-9  # to bring rows that are still in their file into memory
-PATIENCE = 2.0  # where efforts make up for folds that take longer than their share
-SPACING = 1.15  # how many times as many rows until the next point of a curve
+MOST_ROWS = 500_000  # that folds are made of; the AUC of so many rows is known to .001
+MOST_CELLS = 1e8  # the same, of dense rows
 CELLS_AT_A_TIME = 2**22  # of test rows, to copy and score
 
 
@@ -31,7 +21,8 @@ CELLS_AT_A_TIME = 2**22  # of test rows, to copy and score
 class Experiment:
     """What there is to do: for each split ``(train, test)`` learn from these rows of X and test on those of X_test.
 
-    ``y`` and ``y_test`` are +1 or -1.
+    ``y`` and ``y_test`` are +1 or -1; ``rows`` are the numbers of the test rows in their file,
+    and ``weight`` is how many rows of it each of them stands for.
     """
 
     X: object
@@ -39,12 +30,22 @@ class Experiment:
     X_test: object
     y_test: object
     splits: list
+    rows: object = None
+    weight: object = 1.0
 
     @classmethod
-    def cross_validation(cls, X, y, n_folds, seed):
-        """Stratified, shuffled folds of the same rows."""
+    def cross_validation(cls, X, y, n_folds, seed, rows=None):
+        """Stratified, shuffled folds of the same rows: all those of a file with the labels y, or these ``rows`` of it.
+
+        X has the rows to use only.
+        """
+        rows = np.arange(len(y)) if rows is None else rows
+        y_all, y = y, y[rows]
+        weight = np.ones(len(y))
+        for sign in (1, -1):
+            weight[y == sign] = np.count_nonzero(y_all == sign) / np.count_nonzero(y == sign)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)))
+        return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)), rows, weight)
 
     @classmethod
     def train_and_test(cls, X, y, X_test, y_test, name):
@@ -53,7 +54,8 @@ class Experiment:
             raise InputError(
                 f"{name}: all labels are of the {'positive' if y_test[0] > 0 else 'negative'} class, expected both"
             )
-        return cls(X, y, X_test, y_test, [(np.arange(len(y)), np.arange(len(y_test)))])
+        rows = np.arange(len(y_test))
+        return cls(X, y, X_test, y_test, [(np.arange(len(y)), rows)], rows, np.ones(len(rows)))
 
     def test_rows(self, fold):
         """The test rows of a fold, and their labels."""
@@ -83,217 +85,61 @@ def count_folds(y, asked, name):
     return min(asked, rarer)
 
 
-def rows_in_time(X, y, estimator, n_folds, jobs, started, end, report=lambda used, n_rows: None):
-    """All rows and their signs, or as many of them, drawn at random, as there is time to read and cross-validate on.
+def rows_to_use(X, y):
+    """The numbers of the rows to use, in order: all of them, or of very many a random sample.
 
-    Then they are a half, a quarter, an eighth or so on of all; rows of the commoner class are the first to be left out.
-    ``report`` is told how many there are, and of how many.
+    The sample has all rows of the rarer class, or as many as make up half of it.
     """
-    cells = X.nnz if sp.issparse(X) else X.size
-    fewest = min(FEWEST_ROWS, int(FEWEST_CELLS * len(y) / max(cells, 1)))
-    if not hasattr(estimator, "expected_seconds") or len(y) <= fewest:
-        return X, y
-    least, every = with_effort(estimator, EFFORTS[-1]), np.arange(len(y))
-    slowness, share = measure_slowness(started, jobs), 1
-    to_read = 0 if is_in_rows(X) else slowness * SECONDS_PER_BYTE * X.nbytes
-    while len(y) > fewest * share:
-        seconds = least.expected_seconds(X, y[::share], every[::share])
-        if can_be_done(seconds, slowness, n_folds, jobs, SURE * (end - time.monotonic()) - to_read / share):
-            break
-        share *= 2
-    if share == 1:
-        return X, y
-    rows = np.sort(draw_rows(y, len(y) // share, np.random.RandomState(0)))
-    report(len(rows), len(y))
-    return in_rows(X, rows), y[rows]
+    most = MOST_ROWS if sp.issparse(X) else min(MOST_ROWS, int(MOST_CELLS / X.shape[1]))
+    if len(y) <= most:
+        return np.arange(len(y))
+    return np.sort(draw_rows(y, most, np.random.RandomState(0), rarest=1 / 2))
 
 
 @dataclass
 class Fold:
     """What one fold, or one pair of files, has given.
 
-    ``curve`` has a row for each moment noted on the way: seconds, rows learned from, AUC if it had been the end.
-    ``changes``, ``done`` and ``shares`` are as of `AUCRanker`, ``effort`` is as of ``efforts.py``. ``warm_up`` are the
-    seconds that only the first fold of a process takes. ``model`` is its `ScoreFunction`, if that was to be kept.
+    ``changes``, ``rows``, ``done`` and ``shares`` are as of `AUCRanker`. Of its ``seconds``, those that are ``fixed``
+    do not grow with the effort. ``model`` is its `ScoreFunction`, if that was to be kept.
     """
 
     auc: float
     scores: object = field(compare=False)
     seconds: float = field(compare=False)
-    curve: list = field(compare=False)
+    fixed: float = field(compare=False)
+    rows: int
     changes: dict
     done: float
     shares: dict
-    effort: float = 1.0
-    warm_up: float = field(default=0.0, compare=False)
     model: object = field(default=None, compare=False)
 
 
-@dataclass
-class Clock:
-    """Deals out what is left of the budget: an equal share to each fold yet to begin; what is unused goes on.
+def run_fold(fold, experiment, estimator, with_model=False, end=None, jobs=1):
+    """Learn from the training rows of a fold and measure the AUC on its test rows.
 
-    Time that passes while it is paused does not count, neither for this fold nor for those behind it.
+    If there is an ``end``, a moment of the monotonic clock, learning stops in time for the folds behind this one, of
+    which so many run at a time.
     """
-
-    end: float
-    folds: list  # their numbers, in the order in which they begin
-    jobs: int
-    patience: float = 1.0  # how many times its share a fold may take
-    paused: float = 0.0
-
-    def now(self):
-        return time.monotonic() - self.paused
-
-    def start(self, fold):
-        """A function that says whether this fold, which begins now and behind all before it, must stop learning."""
-        now = self.now()
-        rounds = -(-(len(self.folds) - self.folds.index(fold)) // self.jobs)
-        deadline = now + min(self.patience / rounds, 1) * (self.end - now)
-        return lambda: self.now() > deadline
-
-    def is_first(self, fold):
-        """Whether this fold is the first of its process."""
-        return self.folds.index(fold) < self.jobs
-
-    @contextmanager
-    def pause(self):
-        begun = time.monotonic()
-        yield
-        self.paused += time.monotonic() - begun
-
-
-class Curve:
-    """Notes how well the test rows would be ranked if learning ended at this moment, at ever longer intervals."""
-
-    def __init__(self, clock, estimator, X_test, y_test):
-        self.clock, self.estimator, self.X_test, self.y_test = clock, estimator, X_test, y_test
-        self.points, self.rows, self.due = [], 0, 0
-        self.begun = clock.now()
-
-    def note(self, rows, end):
-        """So many ``rows`` have been learned from; after ``end`` the estimator scores as if that were all."""
-        self.rows = rows
-        if rows >= self.due:
-            seconds = self.clock.now() - self.begun
-            with self.clock.pause():
-                end()
-                self.points.append((seconds, rows, roc_auc_score(self.y_test, self._scores())))
-            self.due = SPACING * rows
-
-    def _scores(self):
-        return self.estimator.score_function_(self.X_test)
-
-    def end(self, seconds, auc):
-        """Learning has taken so long and come to this."""
-        if self.points[-1][1] == self.rows:
-            self.points.pop()
-        self.points.append((seconds, self.rows, auc))
-
-
-def run_fold(fold, experiment, estimator, clock, with_curve=False, with_model=False):
-    """Learn from the training rows of a fold and measure the AUC on its test rows."""
-    stop, begun, system = clock.start(fold), clock.now(), os.times().system
-    estimator = clone(estimator)
-    curve = Curve(clock, estimator, *experiment.test_rows(fold)) if with_curve else None
-
-    def monitor(n_rows, end):
-        if curve:
-            curve.note(n_rows, end)
-        return stop()
-
+    begun = time.monotonic()
+    deadline = np.inf
+    if end is not None:
+        behind = -(-(len(experiment.splits) - fold) // jobs)
+        deadline = begun + (end - begun) / behind
     train, test = experiment.splits[fold]
-    estimator.fit(experiment.X, experiment.y, monitor, rows=train)
-    learned = clock.now() - begun
+    estimator = clone(estimator)
+    estimator.fit(experiment.X, experiment.y, rows=train, stop=lambda: time.monotonic() > deadline)
+    learned = time.monotonic()
     scores = experiment.test_scores(fold, estimator)
     fpr, tpr, _ = roc_curve(experiment.y_test[test], scores)
-    area = auc(fpr, tpr)
-    if curve:
-        curve.end(learned, area)
-    points = curve.points if curve else []
-    seconds = clock.now() - begun
     return Fold(
-        area,
+        auc(fpr, tpr),
         scores,
-        seconds,
-        points,
+        time.monotonic() - begun,
+        estimator.preparing_ + time.monotonic() - learned,
+        estimator.rows_,
         estimator.changes_,
         estimator.done_,
         estimator.shares_,
-        warm_up=os.times().system - system if clock.is_first(fold) else 0.0,  # to be handed out memory, mostly
-        model=estimator.score_function_ if with_model else None,
+        estimator.score_function_ if with_model else None,
     )
-
-
-def run_folds(
-    experiment,
-    estimator,
-    started,
-    end,
-    *,
-    jobs=1,
-    scheduler=None,
-    with_curves=False,
-    with_models=False,
-    report=lambda folds: None,
-):
-    """The `Fold` of each split, in order, learned before the moment ``end`` of the monotonic clock.
-
-    ``report`` is called with the folds done, at first and after each of them. ``scheduler`` is the address of a Dask
-    cluster to run on; else folds run where joblib has been told to, or in so many processes here.
-    """
-    report([])
-    if not scheduler and not joblib_runs_elsewhere():
-        return run_here(experiment, estimator, started, end, jobs, (with_curves, with_models), report)
-    n_folds, folds = len(experiment.splits), {}
-    with cluster(scheduler, experiment) if scheduler else nullcontext():
-        left = end - time.monotonic()
-        share = left / -(-n_folds // joblib.effective_n_jobs(-1))
-        patience = max(60, 10 * left) if scheduler else None
-        settings = (experiment, estimator, share, with_curves, with_models)
-        for fold, result in through_joblib(n_folds, run_elsewhere, *settings, seconds=patience):
-            folds[fold] = result
-            report(list(folds.values()))
-    return [folds[fold] for fold in range(n_folds)]
-
-
-def run_elsewhere(fold, experiment, estimator, seconds, *keep):
-    """Clocks of other machines differ, so each fold there has its own, set to an equal share of what is left here."""
-    return run_fold(fold, experiment, estimator, Clock(time.monotonic() + seconds, [fold], 1), *keep)
-
-
-def run_here(experiment, estimator, started, end, jobs, keep, report):
-    """The folds, in processes of this machine, with the greatest effort that it has time for.
-
-    ``keep`` says whether to keep curves and models.
-    """
-    with_curves, _ = keep
-    n_folds, folds, effort = len(experiment.splits), {}, 1
-    adapts = hasattr(estimator, "expected_seconds") and not with_curves  # curves are not drawn against the clock
-    if adapts:
-        train, _ = experiment.splits[0]
-        slowness, y = measure_slowness(started, jobs), experiment.y[train]
-        expected = {e: with_effort(estimator, e).expected_seconds(experiment.X, y, train) for e in EFFORTS}
-        effort = first_effort(expected, slowness, n_folds, jobs, end - time.monotonic())
-    while len(folds) < n_folds:
-        to_do = [fold for fold in range(n_folds) if fold not in folds]
-        clock = Clock(end, to_do, min(jobs, len(to_do)), PATIENCE if adapts else 1)
-        work = run_fold, experiment, with_effort(estimator, effort), clock, *keep
-        results = in_processes(clock.jobs, to_do, *work)
-        done, change = {}, None
-        with closing(results):
-            for fold, result in results:
-                done[fold] = replace(result, effort=effort)
-                report([*folds.values(), *done.values()])
-                if adapts:
-                    change = less_effort(
-                        list(done.values()), expected, len(to_do), n_folds, jobs, end - time.monotonic()
-                    )
-                if change:
-                    break
-        if change and change.start_again:
-            folds = {}
-        else:
-            folds |= done
-        effort = change.effort if change else effort
-    return [folds[fold] for fold in range(n_folds)]

@@ -1,7 +1,6 @@
 """Learning from several sets of features, each in many lanes, and choosing among the lanes by rows they held out."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class LaneEnsemble:
     weights_ : list of the weights of each set of features
     intercept_ : float, which brings the mean score of rows not learned from to 0; a ranking does not depend on it
     shares_ : list of the share of each set in the mean, by step size
-    done_ : float, the share of the planned rows that was learned from before ``monitor`` made an end
+    done_ : float, the share of the planned rows that was learned from before ``stop`` made an end
     held_out_rows_, held_out_scores_ : numbers of rows, and the scores that lanes which held them out gave to them
     """
 
@@ -54,35 +53,27 @@ class LaneEnsemble:
         self.draw = draw
         self.block = block
 
-    def fit(self, feature_sets, y, fold, monitor=None):
+    def fit(self, feature_sets, y, fold, stop=lambda: False):
         """Learn from ``(F, rows)`` pairs: features of the rows ``y[rows]``, in random order, for each set in turn.
 
-        ``fold`` has the inner fold of each row, as of `inner_folds`.
-
-        ``monitor``, if given, is called now and then with the number of rows learned from so far, and a function that
-        sets the attributes to what they would be if learning ended now. Learning ends if it returns True.
+        ``fold`` has the inner fold of each row, as of `inner_folds`. Learning ends as soon as ``stop()`` is true.
         """
         lane_step, lane_fold = (A.ravel() for A in np.meshgrid(self.step_sizes, np.unique(fold), indexing="ij"))
-        results, learned, planned, stop = [], 0, 0, False
+        results, learned, planned = [], 0, 0
         for F, rows in feature_sets:
-            evaluate = partial(self._evaluate, F, y[rows], fold[rows], lane_fold, rows)
             visits = max(self.visits, len(rows)) if F.shape[1] > 1 else min(VISITS_OF_ONE, len(rows))
-            for visited, learner in self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits):
-                end = partial(self._combine, results, evaluate, learner, y)
-                stop = monitor is not None and monitor(learned + visited, end)
-                if stop:
-                    break
+            learner, visited = self._learn(F, y[rows], fold[rows], lane_step, lane_fold, visits, stop)
+            results.append(self._evaluate(F, y[rows], fold[rows], lane_fold, rows, learner.W_mean))
             learned, planned = learned + visited, planned + visits
-            results = self._combine(results, evaluate, learner.end(), y)
-            if stop or (monitor is not None and monitor(learned, lambda: None)):
+            if stop():
                 break
         self.done_ = learned / planned
+        self._combine(results, y)
         return self
 
-    def _combine(self, results, evaluate, learner, y):
-        """The results so far and that of this learner; the attributes are set to their mean by shares."""
+    def _combine(self, results, y):
+        """Set the attributes to the mean of the results, by shares."""
         n_pos = np.count_nonzero(y > 0)
-        results = [*results, evaluate(learner.ended().W_mean)]
         self.held_out_rows_ = min((result.rows for result in results), key=len)
         scores = np.stack([r.scores[np.isin(r.rows, self.held_out_rows_)] for r in results], axis=1)
         if min(n_pos, len(y) - n_pos) >= MANY_ROWS:
@@ -92,10 +83,9 @@ class LaneEnsemble:
         self.weights_ = [r.weights @ share.astype(r.weights.dtype) for r, share in zip(results, self.shares_)]
         self.intercept_ = -float(sum(share @ r.mean for r, share in zip(results, self.shares_)))
         self.held_out_scores_ = np.einsum("ijk,jk->i", scores, self.shares_)
-        return results
 
-    def _learn(self, F, y, fold, lane_step, lane_fold, visits):
-        """Learn in all lanes and yield, after each chunk, the number of rows learned from and the learner."""
+    def _learn(self, F, y, fold, lane_step, lane_fold, visits, stop):
+        """Learn in all lanes: the learner, and the number of rows that it has learned from."""
         held_out = (fold[:, None] == lane_fold) & (lane_fold >= 0)
         n_pos = np.count_nonzero(y > 0)
         pairs = n_pos * (len(y) - n_pos) * (1 - held_out.mean(axis=0)) ** 2
@@ -107,7 +97,9 @@ class LaneEnsemble:
             rows = slice(start, min(start + chunk, len(y), start + visits - visited))
             learner.learn(F[rows], y[rows], held_out[rows], new=visited < len(y))
             visited += rows.stop - rows.start
-            yield visited, learner
+            if stop():
+                break
+        return learner.end(), visited
 
     def _evaluate(self, F, y, fold, lane_fold, rows, W):
         """The `SetResult` of the weights W of all lanes, by the rows that each of them held out."""

@@ -15,8 +15,6 @@ from tenfold.words import (
     column_cells,
     data_line,
     decision_lines,
-    early_line,
-    effort_line,
     explanation_lines,
     outcome_cells,
 )
@@ -37,20 +35,23 @@ def write_page(path, content):
     write_whole(path, lambda file: file.write(page.encode("utf-8")))
 
 
-def make_content(name, classes, settings, command, experiment, folds, decisions=None, explanation=None, results=()):
+def make_content(
+    name, classes, settings, command, warning, experiment, folds, decisions=None, explanation=None, results=()
+):
     """What the page shows; ``settings`` are pairs of words, and ``results`` those of the comparison."""
     y, scores = experiment.y_test, experiment.in_file_order([fold.scores for fold in folds])
     of_folds = [(y[test], fold.scores) for (_, test), fold in zip(experiment.splits, folds)]
-    n_pos, n_neg = int(np.count_nonzero(y > 0)), int(np.count_nonzero(y < 0))
-    points, costs = make_points(y, scores), _costs(decisions, y)
+    weight = np.broadcast_to(experiment.weight, len(y))  # a sample stands for all rows of its file
+    n_pos, n_neg = (round(weight[y == sign].sum()) for sign in (1, -1))
+    points, costs = make_points(y, scores, weight), _costs(decisions, n_neg / n_pos)
     totals = (n_pos - np.array(points["tp"])) * costs[0] + np.array(points["fp"]) * costs[1]
-    average, share = average_precision_score(y > 0, scores), n_pos / len(y)
+    average, share = average_precision_score(y > 0, scores, sample_weight=weight), n_pos / (n_pos + n_neg)
     return {
         "name": name,
         "auc": f"{sum(fold.auc for fold in folds) / len(folds):.4f}",
         "interval": interval_words(of_folds, folds),
         "about": data_line(name, experiment.X_test, y, classes),
-        "warnings": [line for line in (effort_line(folds), early_line(folds)) if line],
+        "warnings": [warning] if warning else [],
         "n_positive": n_pos,
         "n_negative": n_neg,
         "points": points,
@@ -71,14 +72,16 @@ def make_content(name, classes, settings, command, experiment, folds, decisions=
 # --- thresholds ------------------------------------------------------------------------------------------------------
 
 
-def make_points(y, scores):
+def make_points(y, scores, weight=1.0):
     """Thresholds, from acting on no row down to acting on all, and the true and false positives above each.
 
-    Of very many, those are kept that can be the cheapest at some costs, and others that lie evenly among them.
+    Each row stands for so many as its ``weight`` says. Of very many thresholds, those are kept that can be the cheapest
+    at some costs, and others that lie evenly among them.
     """
-    thresholds, fp = cost_by_threshold(scores, y, np.tile([0.0, 1.0], (len(y), 1)))
-    _, missed = cost_by_threshold(scores, y, np.tile([1.0, 0.0], (len(y), 1)))
-    fp, tp = fp.astype(int), np.count_nonzero(y > 0) - missed.astype(int)
+    weight = np.broadcast_to(weight, len(y))[:, None]
+    thresholds, fp = cost_by_threshold(scores, y, weight * [0.0, 1.0])
+    _, missed = cost_by_threshold(scores, y, weight * [1.0, 0.0])
+    fp, tp = fp.round().astype(int), (missed[0] - missed).round().astype(int)
     keep = np.arange(len(thresholds))
     if len(keep) > MOST_POINTS:
         part = MOST_POINTS // 4
@@ -111,11 +114,11 @@ def hull(fp, tp):
     return np.unique(corners)
 
 
-def _costs(decisions, y):
+def _costs(decisions, rarity):
     """Those of the decisions, in the mean; without any, a positive is worth as many negatives as there are to it."""
     if decisions:
         return decisions.cost.mean(axis=0).tolist()
-    return [float(f"{np.count_nonzero(y < 0) / np.count_nonzero(y > 0):.3g}"), 1.0]
+    return [float(f"{rarity:.3g}"), 1.0]
 
 
 def make_histogram(y, scores):

@@ -4,10 +4,12 @@ import os
 import signal
 import sys
 import time
+import warnings
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import active_children, get_context, parent_process
+from contextlib import closing, contextmanager, suppress
+from multiprocessing import TimeoutError as JoblibTimeoutError
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -20,81 +22,73 @@ from threadpoolctl import threadpool_limits
 from preprocess import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
-LOOK_AGAIN = 2.0  # seconds until it is seen to that all workers are alive
+LOOK_AGAIN = 2.0  # seconds until it is checked that all workers are alive
 CONNECT_SECONDS = 10  # to wait for a scheduler
 
 
-def in_processes(jobs, numbers, function, *arguments, seconds=None):
-    """Yield i and ``function(i, *arguments)`` for each of the numbers i as it ends, from so many processes.
+class Workers:
+    """So many processes of this machine that know some ``data``; they start with the first work and stay for more.
 
-    TimeoutError ends it after ``seconds``. Threads would wait for each other: the steps of learning are short.
+    Threads would wait for each other: the steps of learning are short.
     """
-    _start_worker(function, *arguments)
-    if jobs == 1 and seconds is None:
-        yield from map(_run_numbered, numbers)
-        return
-    fork = sys.platform == "linux"  # workers then share the data and what is imported
-    context = get_context("fork" if fork else "spawn")
-    pool = ProcessPoolExecutor(jobs, context, _start_process, (function, *arguments))
-    try:
-        yield from _as_they_end(pool, [(_run_numbered, i) for i in numbers], seconds)
-        pool.shutdown()
-    except BaseException:
-        _end(pool)
-        raise
 
+    def __init__(self, jobs, *data):
+        self.jobs, self.data = jobs, data
+        self._pool = None
 
-@contextmanager
-def processes(jobs):
-    """A function that yields i and ``function(i, *arguments)`` for each i below n as it ends, from so many processes.
+    def __enter__(self):
+        return self
 
-    Unlike `in_processes`, which may be quicker to start, the processes stay for all calls of that function.
-    """
-    context = get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(jobs, context, _start_process)
+    def __exit__(self, *error):
+        self.end()
 
-    def run(n, function, *arguments):
-        yield from _as_they_end(pool, [(_run, i, function, *arguments) for i in range(n)])
+    def run(self, numbers, function, *arguments, seconds=None, watch=lambda results: False):
+        """``function(i, *data, *arguments)`` for each of the numbers i, as a dictionary.
 
-    try:
-        yield run
-        pool.shutdown()
-    except BaseException:
-        _end(pool)
-        raise
+        After each result ``watch`` is called with those so far. What is not done after so many ``seconds``, or when
+        ``watch`` returns True, is given up, and not in the dictionary. BrokenProcessPool says that a worker was killed.
+        """
+        end = time.monotonic() + (float("inf") if seconds is None else seconds)
+        results = {}
+        try:
+            pending = self._submit(numbers, function, arguments)
+            while pending and not watch(results) and time.monotonic() < end:
+                # The pool itself finds out that a worker was killed, but not if that was while it sent a result.
+                gone = [worker for worker in list(self._pool._processes.values()) if not worker.is_alive()]
+                done, pending = wait(pending, max(min(LOOK_AGAIN, end - time.monotonic()), 0), FIRST_COMPLETED)
+                results.update(future.result() for future in done)
+                if gone and not done:
+                    raise BrokenProcessPool("a worker was killed while it sent a result")
+        except BaseException:
+            self.end()
+            raise
+        if pending:
+            self.end()
+        else:
+            watch(results)
+        return results
 
+    def _submit(self, numbers, function, arguments):
+        with _no_ctrl_c():
+            if self._pool is None:
+                # Workers that are forked share the data and what is imported.
+                context = get_context("fork" if sys.platform == "linux" else "spawn")
+                self._pool = ProcessPoolExecutor(self.jobs, context, _start_worker, self.data)
+            return [self._pool.submit(_run_with_data, function, i, *arguments) for i in numbers]
 
-def _as_they_end(pool, calls, seconds=None):
-    """Yield the results of these calls, or raise TimeoutError after ``seconds``, or BrokenProcessPool.
-
-    A call is a function with its arguments. The pool itself finds out that a worker was killed, but not if that was
-    while it sent a result.
-    """
-    with _no_ctrl_c():
-        pending = [pool.submit(*call) for call in calls]
-    end = time.monotonic() + (float("inf") if seconds is None else seconds)
-    while pending:
-        gone = [worker for worker in list(pool._processes.values()) if not worker.is_alive()]
-        left = max(end - time.monotonic(), 0)
-        done, pending = wait(pending, min(LOOK_AGAIN, left), FIRST_COMPLETED)
-        for future in done:
-            yield future.result()
-        if gone and not done:
-            raise BrokenProcessPool("a worker was killed while it sent a result")
-        if pending and time.monotonic() >= end:
-            raise TimeoutError
-
-
-def _end(pool):
-    """Kill the workers, and let the pool know that no more will come: it might wait for the rest of a result."""
-    for worker in active_children():
-        worker.kill()
-    pool._result_queue._writer.close()
+    def end(self):
+        """Kill the workers."""
+        if self._pool is not None:
+            for worker in list(self._pool._processes.values()):
+                worker.kill()
+            self._pool._result_queue._writer.close()  # else the pool may wait for the rest of a result for ever
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
 
 @contextmanager
 def _no_ctrl_c():
-    """Let Ctrl-C wait while processes start: in one that is half made it would be lost, or told by a traceback."""
+    """Let Ctrl-C wait while processes start: in one that is half made it would be lost, or end in a traceback."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -105,11 +99,12 @@ def _no_ctrl_c():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start_process(*work):
+def _start_worker(*data):
+    global _data
+    _data = data
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one ends the others
     Thread(target=_end_with_parent, daemon=True).start()
     threadpool_limits(1)
-    _start_worker(*work)
 
 
 def _end_with_parent():
@@ -118,38 +113,53 @@ def _end_with_parent():
     os._exit(1)
 
 
-def _start_worker(*work):
-    global _work
-    _work = work
+def _run_with_data(function, i, *arguments):
+    return i, function(i, *_data, *arguments)
 
 
-def _run_numbered(i):
-    function, *arguments = _work
+class Joblib:
+    """As `Workers`, wherever joblib has been told to run."""
+
+    def __init__(self, *data):
+        self.jobs, self.data = joblib.effective_n_jobs(-1), data
+
+    def run(self, numbers, function, *arguments, seconds=None, watch=lambda results: False):
+        """As `Workers.run`."""
+        results, end = {}, time.monotonic() + (float("inf") if seconds is None else seconds)
+        parallel = joblib.Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1, timeout=seconds)
+        calls = (joblib.delayed(_run_elsewhere)(function, i, *self.data, *arguments) for i in numbers)
+        watch(results)
+        with warnings.catch_warnings(), suppress(JoblibTimeoutError), closing(parallel(calls)) as answers:
+            warnings.simplefilter("ignore")  # those given up are meant to be cancelled
+            for i, result in answers:
+                results[i] = result
+                if watch(results) or time.monotonic() > end:
+                    break
+        return results
+
+
+def _run_elsewhere(function, i, *arguments):
+    threadpool_limits(1)
     return i, function(i, *arguments)
 
 
 def joblib_runs_elsewhere():
     """Whether we are called within joblib's ``parallel_config`` or ``parallel_backend``."""
-    return type(get_active_backend()[0]) is not BACKENDS[DEFAULT_BACKEND]
+    backend, jobs = get_active_backend()
+    return jobs is not None or type(backend) is not BACKENDS[DEFAULT_BACKEND]
 
 
-def through_joblib(n, function, *arguments, seconds=None):
-    """Yield i and ``function(i, *arguments)`` for each i below n as it ends, from wherever joblib's backend runs it.
-
-    A cluster that gives no answer for so many ``seconds`` has failed.
-    """
-    settings = {} if seconds is None else {"timeout": seconds}
-    parallel = joblib.Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1, **settings)
-    return parallel(joblib.delayed(_run_elsewhere)(i, function, *arguments) for i in range(n))
-
-
-def _run_elsewhere(i, function, *arguments):
-    threadpool_limits(1)
-    return _run(i, function, *arguments)
-
-
-def _run(i, function, *arguments):
-    return i, function(i, *arguments)
+@contextmanager
+def workers(jobs, scheduler, *data):
+    """`Workers` on this machine, or, if there is a ``scheduler`` or joblib has been told where to run, `Joblib`."""
+    if scheduler:
+        with cluster(scheduler, *data):
+            yield Joblib(*data)
+    elif joblib_runs_elsewhere():
+        yield Joblib(*data)
+    else:
+        with Workers(jobs, *data) as here:
+            yield here
 
 
 @contextmanager

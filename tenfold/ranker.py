@@ -1,5 +1,6 @@
 """The whole recipe as a scikit-learn estimator, `AUCRanker`, and the published algorithm as it stands."""
 
+import time
 from numbers import Real
 
 import numpy as np
@@ -15,7 +16,7 @@ from tenfold.columns import Columns
 from tenfold.features import plain_feature_sets, rich_feature_sets, sparse_feature_sets, wide_feature_sets
 from tenfold.lanes import LaneEnsemble, inner_folds
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import WIDE_CHOSEN_BY, Shape, costs, draw_rows, make_plan, thin
+from tenfold.plan import WIDE_CHOSEN_BY, Shape, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
 
 FEATURES = ("auto", "linear")
@@ -27,7 +28,7 @@ CHUNK = 2048  # rows that the published algorithm learns from at a time
 class _Ranker(RankerMixin, BaseEstimator):
     """What `fit` of both rankers shares."""
 
-    def fit(self, X, y, monitor=None, rows=None):
+    def fit(self, X, y, *, rows=None, stop=lambda: False):
         """Learn to rank the rows of X.
 
         Parameters
@@ -36,17 +37,17 @@ class _Ranker(RankerMixin, BaseEstimator):
             The rows; NaN and infinities are missing values.
         y : array of shape (n_rows,)
             Their labels, of two kinds.
-        monitor : callable or None, default=None
-            Called now and then as ``monitor(n_rows, end)``: so many rows have been learned from, pass after pass, and
-            after ``end()`` this estimator scores as if that were all. Learning ends if it returns True.
         rows : array of int or None, default=None
             The numbers of the rows to learn from, as if these were all, but without a copy of them; None is all.
+        stop : callable, default=never
+            Called now and then without arguments; learning ends where it is as soon as it returns True.
 
         Returns
         -------
         self
         """
         self._check_parameters()
+        begun = time.monotonic()
         X, y = self._validate(X, y=y, ensure_min_samples=2)
         rows = np.arange(len(y)) if rows is None else rows
         y = y[rows]
@@ -57,7 +58,7 @@ class _Ranker(RankerMixin, BaseEstimator):
         X = sp.csr_array(X) if sp.issparse(X) else X
         self.data_ = Data(X[:0], self.classes_)
         with one_thread(), np.errstate(invalid="ignore"):  # products may read, and not use, what lies beyond their rows
-            self._fit(X, y, rows, check_random_state(self.random_state), monitor)
+            self._fit(X, y, rows, check_random_state(self.random_state), stop, begun)
         self.changes_ = self.score_function_.preprocessor.changes_
         return self
 
@@ -74,9 +75,9 @@ class AUCRanker(_Ranker):
     ----------
     features : {"auto", "linear"}, default="auto"
         What to learn from: the columns, similarities to training rows and scores of trees, or the scaled columns only.
-    budget : float, default=1.0
-        Seconds of one core that a fit is planned for. The amount of work follows from this and the shape of the data,
-        not from the machine.
+    effort : float, default=1.0
+        The size of every part of a fit: 4 is twice as many rows, visits, landmarks and trees, about four times the
+        work. The scores follow from this and the data, not from the machine.
     random_state : int, RandomState instance or None, default=None
         Decides the order of the rows, the landmarks, the inner folds and what the reservoirs keep.
 
@@ -91,7 +92,11 @@ class AUCRanker(_Ranker):
     shares_ : dict
         The share of each set of features in the score.
     done_ : float
-        The share of the planned work that was done, below 1 if ``monitor`` made an end.
+        The share of the planned work that was done, below 1 if ``stop`` made an end.
+    rows_ : int
+        How many rows it has learned from.
+    preparing_ : float
+        Seconds that it took to clean and scale these rows, which hardly grow with the effort.
     changes_ : dict
         How many columns were constant or copies of others, and how many cells were missing.
 
@@ -109,25 +114,20 @@ class AUCRanker(_Ranker):
     0.99
     """
 
-    def __init__(self, features="auto", *, budget=1.0, random_state=None):
+    def __init__(self, features="auto", *, effort=1.0, random_state=None):
         self.features = features
-        self.budget = budget
+        self.effort = effort
         self.random_state = random_state
 
     def _check_parameters(self):
         if self.features not in FEATURES:
             raise ValueError(f"features is {self.features!r}, expected one of {FEATURES}")
-        if not isinstance(self.budget, Real) or not 0 < self.budget < np.inf:
-            raise ValueError(f"budget is {self.budget!r}, expected a finite number of seconds above 0")
+        if not isinstance(self.effort, Real) or not 0 < self.effort < np.inf:
+            raise ValueError(f"effort is {self.effort!r}, expected a finite number above 0")
 
-    def expected_seconds(self, X, y, rows):
-        """What a fit to these rows, with the signs ``y``, and the scores of a ninth as many take on a usual core."""
+    def _fit(self, X, y, rows, rng, stop, begun):
         shape = shape_of(X, y, rows)
-        return sum(costs(shape, make_plan(shape, self.budget)).values())
-
-    def _fit(self, X, y, rows, rng, monitor):
-        shape = shape_of(X, y, rows)
-        plan, sparse = make_plan(shape, self.budget), shape.sparse
+        plan, sparse = make_plan(shape, self.effort), shape.sparse
         order = draw_rows(y, plan.rows, rng)
         X = X[rows[order]] if sp.issparse(X) else SomeRows(X, rows[order])
         some = X[: plan.looked_at] if sp.issparse(X) else X.first(plan.looked_at)
@@ -141,20 +141,14 @@ class AUCRanker(_Ranker):
         feature_sets = self.score_function_.feature_sets
         ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=plan.draw, buffer=plan.buffer)
         fold = inner_folds(y, plan.folds, rng)
-
-        def take_over():
-            self.score_function_.set_weights(feature_sets.coefficients(ensemble.weights_), ensemble.intercept_)
-
-        def watch(n_rows, end):
-            return monitor(n_rows, lambda: (end(), take_over()))
-
+        self.rows_, self.preparing_ = len(y), time.monotonic() - begun
         n_rows = (
             {"landmarks": plan.sample, "trees": plan.tree_rows, "forest": plan.forest_rows} if not plan.wide else {}
         )
         of_kinds = {kind: thin(y, n) for kind, n in n_rows.items()}
         features = feature_sets.fit_transform(Z, y, fold, of_kinds, rng)
-        ensemble.fit(features, y, fold, None if monitor is None else watch)
-        take_over()
+        ensemble.fit(features, y, fold, stop)
+        self.score_function_.set_weights(feature_sets.coefficients(ensemble.weights_), ensemble.intercept_)
         self._calibrate(y_all, y[ensemble.held_out_rows_], ensemble.held_out_scores_)
         self.shares_ = dict(zip(feature_sets.sets, np.sum(ensemble.shares_, axis=1).tolist()))
         self.done_ = ensemble.done_ * len(self.shares_) / len(feature_sets.sets)
@@ -239,21 +233,23 @@ class PublishedRanker(_Ranker):
     def _check_parameters(self):
         """The learner checks its own."""
 
-    def _fit(self, X, y, rows, rng, monitor):
+    def _fit(self, X, y, rows, rng, stop, begun):
         X = X[rows]
         self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=True)
         learner = OnlineAUC(self.C, buffer=self.buffer, update=self.update, passes=self.passes, random_state=rng)
-        planned, learned, stop = self.passes * len(y), 0, False
-        while learned < planned and not stop:
+        self.preparing_ = time.monotonic() - begun
+        planned, learned = self.passes * len(y), 0
+        while learned < planned:
             start = learned % len(y)
             if start == 0:
                 order = rng.permutation(len(y))
             rows = order[start : start + CHUNK]
             learner.partial_fit(self.score_function_.scale(X[rows]), y[rows], classes=[-1, 1])
-            self.take_over(learner)
             learned += len(rows)
-            stop = monitor is not None and monitor(learned, lambda: None)
-        self.shares_, self.done_ = {}, learned / planned
+            if stop():
+                break
+        self.take_over(learner)
+        self.shares_, self.done_, self.rows_ = {}, learned / planned, min(learned, len(y))
 
     def _has_probabilities(self):
         return hasattr(self, "score_function_") and self.score_function_.is_calibrated

@@ -50,8 +50,8 @@ def score_file(model_path, path, *, need_auc, need_probability, **wanted):
     return ScoredFile(data.X, y, data.cost, ranker.classes_, scores, probability, auc, data.notes)
 
 
-def use_model(options, terminal, wanted):
-    """Score a file with a saved model, and yield the AUC, if the file has labels of both classes."""
+def use_model(options, terminal, wanted, print_auc):
+    """Score a file with a saved model, and print the AUC, if the file has labels of both classes."""
     (name,) = options.files
     needs = {"need_auc": not options.scores, "need_probability": options.cost is not None}
     scored = score_file(options.model, name, **needs, **wanted)
@@ -59,7 +59,7 @@ def use_model(options, terminal, wanted):
     n_rows, n_columns = scored.X.shape
     terminal.say(f"{name}: {n_rows} rows x {n_columns} features; label {show(scored.classes[1])} is positive")
     if scored.auc is not None:
-        yield scored.auc
+        print_auc(scored.auc)
     acted = None
     if options.cost is not None:
         cost = find_costs(name, scored, scored.y, options.cost, options.cost_name)

@@ -4,7 +4,6 @@ The stream is cut into parts, as many as its size asks for, whoever learns from 
 learning from some parts at a time, all from the same state, and of merging what they have learned into the next one.
 """
 
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +16,11 @@ from tenfold.features import Versions
 from tenfold.heads import cut_all, read_head, whole_files
 from tenfold.lanes import auc_of_columns, greedy_choice
 from tenfold.models import one_thread
-from tenfold.parallel import cluster, joblib_runs_elsewhere, processes, through_joblib
+from tenfold.parallel import joblib_runs_elsewhere, workers
 from tenfold.parts import AT_A_TIME, Samples, Setup, State, learn_part
 from tenfold.plan import MANY_ROWS
 from tenfold.ranker import AUCRanker, PublishedRanker
-from tenfold.readers import find_streams, group_files
+from tenfold.readers import find_streams
 from tenfold.readers.text import CannotCut
 from tenfold.reliability import auc_and_error
 from tenfold.stream_features import fit_features
@@ -124,15 +123,27 @@ def _learn(head, seed, features, settings, jobs, scheduler, report, say, wanted)
     head.data = None  # it has done its work, and is large
     state = State(learners, Samples(size), Samples(size))
     progress = Progress(head.ranges, report)
-    with workers(jobs if n_at_a_time > 1 else 1, scheduler) as run:
+    here = (jobs == 1 or n_at_a_time == 1) and not scheduler and not joblib_runs_elsewhere()
+    with workers(jobs, scheduler) as at_work:
         part_size = min(size, SPARE * size // sum(map(len, rounds)) + 100)
         for number, parts in enumerate(rounds):
             arguments = setup, state.learners, part_size, number, parts
+            said = set()
+
+            def watch(done, parts=parts, said=said):
+                for i in done.keys() - said:
+                    said.add(i)
+                    if done[i] is not None:
+                        progress.done(done[i].n_rows, parts[i])
+                        say(done[i].notes)
+
             done = {}
-            for i, done[i] in run(len(parts), learn_part, *arguments, report=progress):
-                if done[i] is not None:
-                    progress.done(done[i].n_rows, parts[i])
-                    say(done[i].notes)
+            if here:
+                for i in range(len(parts)):
+                    done[i] = learn_part(i, *arguments, progress)
+                    watch(done)
+            else:
+                done = at_work.run(range(len(parts)), learn_part, *arguments, watch=watch)
             if None in done.values():
                 state = None
                 break
@@ -207,21 +218,6 @@ class Progress:
             self(0, 0)
 
 
-@contextmanager
-def workers(jobs, scheduler):
-    """A function that runs numbered pieces of work, here or elsewhere, and yields their numbers and results."""
-    if scheduler or joblib_runs_elsewhere():
-        with cluster(scheduler) if scheduler else nullcontext():
-            yield lambda n, function, *arguments, report: through_joblib(
-                n, function, *arguments, seconds=PATIENCE if scheduler else None
-            )
-    elif jobs == 1:
-        yield lambda n, function, *arguments, report: ((i, function(i, *arguments, report)) for i in range(n))
-    else:
-        with processes(jobs) as run:
-            yield lambda n, function, *arguments, report: run(n, function, *arguments)
-
-
 def _result(head, state, function, is_choice, settings, seed, parts):
     """The choice among the lanes by rows held out for that, and the AUC on others."""
     if 0 in state.to_test.sizes() or (is_choice and 0 in state.to_choose.sizes()):
@@ -283,14 +279,8 @@ def choose_lanes(function, learners, Z, y, counts):
     function.calibrate(*log_odds((scores * shares).sum(axis=(1, 2)), y, weight))
 
 
-def run_stream(options, terminal, settings):
-    """Learn from files of any size in one pass; a generator of the AUC on rows held out of the stream."""
-    files, _ = group_files(options.files)
-    names, options.files = options.files, [path for paths in files for path in paths]
-    return _run_stream(names, options, terminal, settings)
-
-
-def _run_stream(names, options, terminal, settings):
+def run_stream(options, terminal, settings, print_auc):
+    """Learn from files of any size in one pass, and print the AUC on rows held out of the stream."""
     what = {
         name: getattr(options, name) for name in ("label", "sep", "encoding", "positive", "seed", "jobs", "scheduler")
     }
@@ -302,11 +292,11 @@ def _run_stream(names, options, terminal, settings):
 
     how = {"features": options.features or "auto", "settings": settings, "report": terminal.streaming, "say": say}
     try:
-        result = learn_stream(names, **how, **what)
+        result = learn_stream(options.files, **how, **what)
     finally:
         terminal.clear()
     terminal.stream(result)
-    yield result.auc
+    print_auc(result.auc)
     if options.save:
         result.ranker.save(options.save)
         terminal.say(f"the model, learned from {result.n_learned} rows, is in {options.save}")

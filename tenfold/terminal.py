@@ -15,12 +15,13 @@ from tenfold.words import (
     column_cells,
     data_line,
     decision_lines,
-    early_line,
-    effort_line,
+    effort_name,
     explanation_lines,
     outcome_cells,
+    round_line,
     shares_line,
     shorten,
+    warning_line,
 )
 
 FEW_TESTED = 30  # rows of a class on which an AUC is uncertain
@@ -29,15 +30,16 @@ FEW_TESTED = 30  # rows of a class on which an AUC is uncertain
 class Terminal:
     """What goes to standard error. On a terminal the last line is live: a bar that grows.
 
-    ``started`` is the moment of the monotonic clock at which the process started, ``budget`` the seconds it may take.
+    ``started`` is the moment of the monotonic clock at which the process started, ``budget`` the seconds it may take;
+    ``pinned`` says whether the effort was given.
     """
 
     BAR = 20
 
-    def __init__(self, quiet, started, budget):
+    def __init__(self, quiet, started, budget, pinned=False):
         self.quiet = quiet or sys.stderr is None
         self.live = not self.quiet and sys.stderr.isatty()
-        self.started, self.budget = started, budget
+        self.started, self.budget, self.pinned = started, budget, pinned
         self.shown = 0  # characters of the live line
         self.taken = 0.0  # seconds until the folds were done
 
@@ -63,27 +65,25 @@ class Terminal:
         self.say(data_line(name, X, y, classes))
 
     def progress(self, n_folds):
-        """A function to call with the folds that are done: it says how many, how well, and how long it may take yet."""
-        begun = time.monotonic()
+        """A function to call with the effort of a round, its folds that are done, and the `Round` once it is whole.
 
-        def report(folds):
-            aucs = [fold.auc for fold in folds]
-            text = f"fold {len(aucs)}/{n_folds}"
-            if aucs:
-                text += f": mean AUC {np.mean(aucs):.4f}"
-            if not self.live:
-                if aucs and n_folds > 1:
-                    self.say(f"{text}, {self.seconds():.1f} s")
-                return
-            if len(aucs) > 1:
-                text += f" +/- {np.std(aucs, ddof=1):.4f}"
-            left = self.budget - self.seconds()
-            if aucs:
-                left = min(left, (time.monotonic() - begun) / len(aucs) * (n_folds - len(aucs)))
-            if len(aucs) < n_folds:
-                self.show(len(aucs) / n_folds, f"{text}, {max(left, 0):.1f} s left")
-            else:
-                self.show(1, f"{text}, {self.seconds():.1f} s", end="\n")
+        It says how many there are, how well they rank, and how long it may take yet.
+        """
+        begun = [time.monotonic()]
+
+        def report(effort, folds, last):
+            what = "" if effort is None else f"effort {effort_name(effort)}: "
+            if last is not None:
+                self.clear()
+                self.say(round_line(last, self.seconds()))
+                begun[0] = time.monotonic()
+            elif self.live:
+                text = f"{what}fold {len(folds)}/{n_folds}"
+                if folds:
+                    text += f": mean AUC {np.mean([fold.auc for fold in folds]):.4f}"
+                    left = (time.monotonic() - begun[0]) / len(folds) * (n_folds - len(folds))
+                    text += f", {max(left, 0):.1f} s left"
+                self.show(len(folds) / n_folds, text)
 
         return report
 
@@ -114,8 +114,11 @@ class Terminal:
             self.say("\r" + " " * self.shown + "\r", end="")
             self.shown = 0
 
-    def summary(self, folds, with_curves):
-        """What the folds have given, and how."""
+    def summary(self, rounds):
+        """What the folds of the last round have given, and how."""
+        self.clear()
+        last = rounds[-1]
+        folds = last.folds
         self.say(changes_line(folds))
         aucs = np.array([fold.auc for fold in folds])
         if len(aucs) > 1:
@@ -123,13 +126,14 @@ class Terminal:
             self.say(f"mean {aucs.mean():.4f} +/- {aucs.std(ddof=1):.4f} (standard deviation over {len(aucs)} folds)")
         if len(folds[0].shares) > 1:
             self.say(shares_line([fold.shares for fold in folds]))
-        early, effort = early_line(folds), effort_line(folds)
-        beyond = ", and more for the points of curves" if with_curves else ""
         self.taken = self.seconds()
-        done = early or ("less work was planned than usual" if effort else "all planned work was done")
-        self.say(f"{self.taken:.1f} s of {self.budget:g} s{beyond}; {done}")
-        if effort or (early and self.quiet):
-            self.warn(effort or f"warning: {early}")
+        repeat = ""
+        if last.effort is not None:
+            repeat = f"; effort {effort_name(last.effort)} (--effort {effort_name(last.effort)} repeats it)"
+        over = ", which is over the budget" if self.taken > self.budget else ""
+        self.say(f"{self.taken:.1f} s of {self.budget:g} s{over}{repeat}")
+        if warning := warning_line(last, self.budget, self.pinned):
+            self.warn(warning)
 
     def warn(self, text):
         """Write a line that matters even to those who asked for quiet."""
@@ -138,8 +142,9 @@ class Terminal:
         self.quiet = quiet
 
     def rows_used(self, used, n_rows):
-        """There is no time for more rows."""
-        self.warn(f"no time for all rows: {used} of {n_rows}, drawn at random, are used; a larger --budget uses more")
+        """Very many rows are not all used."""
+        if used < n_rows:
+            self.say(f"{used} of {n_rows} rows are used, a random sample with as many of the rarer class as possible")
 
     def outcomes(self, outcomes):
         """A table of what each rule to decide by has led to."""

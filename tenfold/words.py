@@ -1,7 +1,7 @@
 """Sentences and table cells that standard error and the page share, so that both show the same numbers."""
 
 import math
-from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 
@@ -16,8 +16,6 @@ FEATURE_SETS = {
     "trees": "scores of boosted trees",
     "forest": "scores of a random forest",
 }
-PARTS = "all", "half", "a quarter", "an eighth", "a sixteenth", "a thirty-second"
-EFFORTS = {1 / 2**i: part for i, part in enumerate(PARTS)}
 OUTCOME_HEAD = ["decisions", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "cost", "savings"]
 COLUMN_HEAD = ["column", "AUC lost", "+/-"]
 MOST_COLUMNS = 15  # of those that matter
@@ -56,22 +54,29 @@ def shares_line(shares):
     return f"shares in the score, chosen by the training rows: {', '.join(parts)}"
 
 
-def early_line(folds):
-    """How much of the plan was done, if not all."""
-    done = sum(fold.done for fold in folds) / len(folds)
-    return f"time ran out, learning stopped at {math.floor(100 * done)}% of the plan" if done < 1 else ""
+def effort_name(effort):
+    """An effort as a person would write it: 4, 1.5 or 1/4."""
+    fraction = Fraction(effort).limit_denominator(64)
+    return str(fraction) if effort < 1 and fraction == effort else f"{effort:.6g}"
 
 
-def effort_line(folds):
-    """How much of the usual plan the machine had time for, if not all, and in how many folds if these differ."""
-    counts = sorted(Counter(fold.effort for fold in folds).items(), reverse=True)
-    parts = [(EFFORTS.get(effort, f"{effort:.3g}"), n) for effort, n in counts]
-    if [part for part, _ in parts] == ["all"]:
+def round_line(last, seconds):
+    """What a round of learning has given, so many seconds after the start."""
+    what = "" if last.effort is None else f"effort {effort_name(last.effort)}: "
+    return f"{what}mean AUC {last.auc:.4f}, {seconds:.1f} s"
+
+
+def warning_line(last, budget, pinned):
+    """What to say if the time was too short for an ordinary fold, though the effort was not given by the user."""
+    if last.done < 1:
+        done = math.floor(100 * last.done)
+        return f"warning: time ran out, learning stopped at {done}% of the plan; --budget {3 * budget:g} gives more"
+    if pinned or last.effort is None or last.effort >= 1:
         return ""
-    if len(parts) == 1:
-        return f"this machine is slow or busy: learned with {parts[0][0]} of the usual effort"
-    listed = ", ".join(f"{part} in {n} folds" for part, n in parts).replace(" 1 folds", " 1 fold")
-    return f"this machine is slow or busy: learned with less than the usual effort ({listed})"
+    return (
+        f"warning: learned with effort {effort_name(last.effort)}, because this machine is busy or the data is large; "
+        f"--effort 1 takes about {last.expected(1):.0f} s and usually ranks better"
+    )
 
 
 def outcome_cells(name, outcome):
@@ -80,7 +85,7 @@ def outcome_cells(name, outcome):
     rates = outcome.precision, outcome.recall, outcome.f1
     return [
         name,
-        *map(str, counts),
+        *(f"{count:.0f}" for count in counts),
         *(f"{rate:.4f}" for rate in rates),
         f"{outcome.cost:.6g}",
         f"{outcome.savings:.1%}",

@@ -8,6 +8,8 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
+
 from preprocess import InputError
 from tenfold.readers.base import reason
 
@@ -23,11 +25,11 @@ def print_result(text):
     print(text, flush=True)
 
 
-def check_outputs(options):
+def check_outputs(options, inputs):
     """Find out before the run whether all can be written that is to be written after it."""
     outputs = {"--save": options.save, "--scores": options.scores, "--page": options.page}
     outputs = {option: path for option, path in outputs.items() if path is not None}
-    inputs = [*options.files, *([options.model] if options.model else [])]
+    inputs = [*inputs, *([options.model] if options.model else [])]
     for option, path in outputs.items():
         _check_output(option, path, inputs, options.force)
         for other in outputs:
@@ -119,8 +121,12 @@ def _replace(path, write):
         part.unlink(missing_ok=True)
 
 
-def write_scores(path, scores, probability=None, acted=None):
-    """A .csv file with a line for each row: its number, from 1, its score and, if known, probability and decision."""
+def write_scores(path, scores, probability=None, acted=None, rows=None):
+    """A .csv file with a line for each row: its number, from 1, its score and, if known, probability and decision.
+
+    ``rows`` are the numbers of the rows, from 0, where they are not all.
+    """
+    rows = np.arange(len(scores)) if rows is None else rows
     columns = {"score": scores, "probability": probability, "decision": acted}
     columns = {name: column for name, column in columns.items() if column is not None}
     lines = zip(*(column.astype(int if name == "decision" else float).tolist() for name, column in columns.items()))
@@ -128,7 +134,7 @@ def write_scores(path, scores, probability=None, acted=None):
     def write(file):
         text = io.TextIOWrapper(file, encoding="ascii", newline="\n")
         text.write(",".join(["row", *columns]) + "\n")
-        text.writelines(f"{row},{','.join(map(repr, line))}\n" for row, line in enumerate(lines, start=1))
+        text.writelines(f"{row + 1},{','.join(map(repr, line))}\n" for row, line in zip(rows.tolist(), lines))
         text.flush()
         text.detach()
 

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import exp  # noqa: E402
-from tenfold import folds, ranker  # noqa: E402
+from tenfold.folds import Experiment  # noqa: E402
 
 RESULT = re.compile(r"AUC Score: (0\.\d{4}|1\.0000)\n")
-QUICK = ["--folds", "2", "--passes", "1", "--jobs", "1"]
-FEW = ("--folds", 3, "--jobs", 1)
+EFFORT = ("--effort", "1/16")  # one round, and a short one, for tests of all that is around the learning
+QUICK = ("--folds", 2, "--jobs", 1, "--passes", 1)
+FEW = ("--folds", 3, "--jobs", 1, *EFFORT)
 FIGURES = ["auc_steps.png", "auc_time.png", "roc.png", "scores.png"]
 
 linux = pytest.mark.skipif(
@@ -38,22 +39,15 @@ def make_rows(n=60, d=4, n_pos=15, seed=0):
     return rng.randn(n, d) + (y[:, None] > 0), y
 
 
+def one_split(X, y, train, test):
+    """An experiment of one fold: these training rows and these test rows."""
+    return Experiment(X, y, X, y, [(train, test)], np.arange(len(y)), np.ones(len(y)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """The rows here are too few for more."""
     with threadpool_limits(1):
-        yield
-
-
-@pytest.fixture(scope="module")
-def quick_plans():
-    """Folds learn less than they should, and do not measure the machine, for tests of all that is around them."""
-    make_plan = ranker.make_plan
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            ranker, "make_plan", lambda *shape_and_budget: replace(make_plan(*shape_and_budget), visits=300, forest=0)
-        )
-        patch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)
         yield
 
 
@@ -66,19 +60,6 @@ def undrawn(monkeypatch):
     monkeypatch.setattr(
         Figure, "savefig", lambda self, path, dpi, metadata: imsave(path, np.zeros((1, 1)), metadata=metadata)
     )
-
-
-@pytest.fixture
-def scored(monkeypatch):
-    """The labels and scores of each ROC curve by which folds are measured."""
-    calls, roc_curve = [], folds.roc_curve
-
-    def spy(y, scores, *args, **kwargs):
-        calls.append((np.array(y), np.array(scores)))
-        return roc_curve(y, scores, *args, **kwargs)
-
-    monkeypatch.setattr(folds, "roc_curve", spy)
-    return calls
 
 
 @pytest.fixture
@@ -137,6 +118,17 @@ def command(*argv, **kwargs):
     return subprocess.Popen([sys.executable, str(ROOT / "exp.py"), *map(str, argv)], **pipes, **kwargs)
 
 
+def wait_for_workers(process, n):
+    """Wait until a process has started so many others and they have begun; some seconds where that cannot be seen."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    begun = time.monotonic()
+    while time.monotonic() - begun < (20 if children.exists() else 4):
+        if children.exists() and len(children.read_text().split()) >= n:
+            break
+        time.sleep(0.05)
+    time.sleep(0.5)
+
+
 def call(*argv, stderr=None):
     """Run the command in this process: its exit code, standard output and standard error."""
     out, err = io.StringIO(), stderr or io.StringIO()
@@ -166,7 +158,12 @@ def refused(message, *argv):
 def fold_aucs(*argv):
     """The AUC of each fold, as the command says them."""
     code, _, err = call(*argv)
-    assert code == 0
+    assert code == 0, err
+    return said_aucs(err)
+
+
+def said_aucs(err):
+    """The AUC of each fold, as standard error has them."""
     return re.search(r"AUC of each fold: (.*)", err)[1]
 
 

@@ -1,12 +1,14 @@
 """The comparison with other learners. Oracles: scikit-learn on the same folds, and an interval worked out by hand."""
 
+import os
 import re
+import signal
 import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import FIGURES, Screen, call, frames, linux, make_rows
+from conftest import EFFORT, FIGURES, Screen, call, frames, linux, make_rows, one_split
 from scipy.io import savemat
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
@@ -18,8 +20,9 @@ from preprocess import Preprocessor
 from tenfold import comparison
 from tenfold.comparison import LearnerResult, compare, interval, run_learner, table_head, table_row
 from tenfold.folds import Experiment, Fold
+from tenfold.parallel import Workers
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 class Slow(LogisticRegression):
@@ -38,16 +41,16 @@ def test_comparison(train, rows, monkeypatch, tmp_path):
     some = {"a forest": DecisionTreeClassifier(max_depth=3, random_state=0), "slow": Slow(), "picky": Picky()}
     seen = []
     monkeypatch.setattr(comparison, "learners", lambda *args: seen.append(args) or some)
-    argv = [train, "--folds", 5, "--jobs", 2, "--seed", 3]
+    argv = [train, "--folds", 5, "--jobs", 2, "--seed", 3, *EFFORT]
     plain = call(*argv)
     code, out, err = call(
-        *argv, "--compare", "--compare-seconds", 1.5, "--cost", "7,2", "--plots", tmp_path, stderr=Screen()
+        *argv, "--compare", "--compare-seconds", 1, "--cost", "7,2", "--plots", tmp_path, stderr=Screen()
     )
     assert code == 0 and seen == [((7, 2), 3)]
     header, ours, theirs, slow, picky, result = out.splitlines()
     assert result + "\n" == plain[1]
     assert header.split() == ["learner", "AUC", "+/-", "seconds", "lead", "of", "ours"]
-    assert re.fullmatch(r"slow +stopped after 1.5 s, with 0 of 5 folds done", slow)
+    assert re.fullmatch(r"slow +stopped after 1 s, with 0 of 5 folds done", slow)
     assert re.fullmatch(r"picky +cannot learn from this: not these rows", picky)
     our_aucs = np.array(re.search(r"AUC of each fold: (.*)", plain[2])[1].split(), float)
     mean, deviation = map(float, re.match(r"ours +(\S+) +(\S+) +\S+$", ours).groups())
@@ -76,14 +79,14 @@ def test_comparison(train, rows, monkeypatch, tmp_path):
 @linux
 def test_comparison_on_two_files(train, monkeypatch):
     monkeypatch.setattr(comparison, "learners", lambda *args: {"logistic": LogisticRegression()})
-    code, out, _ = call(train, train, "--compare")
+    code, out, _ = call(train, train, "--compare", *EFFORT)
     assert code == 0
     assert re.fullmatch(r"learner.*\nours +\S+ +- +\S+\nlogistic +\S+ +- +\S+ +[+-]0\.\d{4}\nAUC Score: \S+\n", out)
 
 
 def test_sparse_rows_are_made_dense_only_for_those_who_need_it_and_if_they_fit(rows, monkeypatch):
     X, y = rows
-    experiment = Experiment(sp.csr_array(X), y, sp.csr_array(X), y, [(np.arange(40), np.arange(40, 60))])
+    experiment = one_split(sp.csr_array(X), y, np.arange(40), np.arange(40, 60))
     monkeypatch.setattr(comparison, "MOST_DENSE", 10)
     assert run_learner(0, experiment, LogisticRegression())[0] > 0.5
     with pytest.raises(ValueError, match="as dense rows"):
@@ -104,7 +107,7 @@ def test_costs_of_a_test_file_reach_the_learners(train, tmp_path, monkeypatch, c
     savemat(tmp_path / "test.mat", {"x_te": X, "y_te": y, "c_te": costs})
     seen = []
     monkeypatch.setattr(comparison, "learners", lambda *args: seen.append(args) or {"logistic": LogisticRegression()})
-    argv = [train, tmp_path / "test.mat", "--compare", "--cost", *(["7,2"] if cost == "pair" else [])]
+    argv = [train, tmp_path / "test.mat", *EFFORT, "--compare", "--cost", *(["7,2"] if cost == "pair" else [])]
     code, out, err = call(*argv)
     assert code == 0, err
     assert re.fullmatch(r"learner.*\nours +\S+ +- +\S+\nlogistic +\S+ +- +\S+ +[+-]0\.\d{4}\nAUC Score: \S+\n", out)
@@ -116,26 +119,39 @@ def test_costs_of_a_test_file_reach_the_learners(train, tmp_path, monkeypatch, c
 
 
 def fold_of(auc):
-    return Fold(auc, np.zeros(3), 1.5, [], {}, 1.0, {})
+    return Fold(auc, np.zeros(3), 1.5, 0.0, 40, {}, 1.0, {})
+
+
+class Killed(LogisticRegression):
+    def fit(self, X, y):
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @linux
-def test_ours_is_first_and_each_learner_follows_as_it_ends(rows, monkeypatch):
+def test_ours_is_first_and_each_learner_follows_whatever_became_of_others(rows, monkeypatch):
     experiment = Experiment.cross_validation(*rows, 3, seed=0)
-    some = {"logistic": LogisticRegression(), "picky": Picky()}
+    some = {"picky": Picky(), "slow": Slow(), "killed": Killed(), "logistic": LogisticRegression()}
     monkeypatch.setattr(comparison, "learners", lambda cost, seed: some)
     reports = []
-    settings = {"jobs": 2, "seconds": 60, "report": lambda *report: reports.append(report)}
-    results = compare(experiment, [fold_of(auc) for auc in (0.5, 0.75, 1.0)], None, 0, **settings)
-    ours = next(results)
-    assert (ours.name, ours.aucs, ours.seconds, ours.trouble) == ("ours", [0.5, 0.75, 1.0], 4.5, "")
-    assert reports == []
-    theirs, picky = results
+    settings = {"seconds": 1.5, "report": lambda *report: reports.append(report)}
+    with Workers(2, experiment) as at_work:
+        folds = [fold_of(auc) for auc in (0.5, 0.75, 1.0)]
+        results = compare(at_work, experiment, folds, None, 0, **settings)
+        ours = next(results)
+        assert (ours.name, ours.aucs, ours.seconds, ours.trouble) == ("ours", [0.5, 0.75, 1.0], 4.5, "")
+        assert reports == []
+        *others, theirs = results
+    assert {learner.name: learner.trouble for learner in others} == {
+        "picky": "cannot learn from this: not these rows",
+        "slow": "stopped after 1.5 s, with 0 of 3 folds done",
+        "killed": "not enough memory, or its process was killed",
+    }
+    assert all(learner.aucs == [] for learner in others)
     assert theirs.aucs == [run_learner(fold, experiment, LogisticRegression())[0] for fold in range(3)]
     assert [len(scores) for scores in theirs.scores] == [len(test) for _, test in experiment.splits]
-    assert (picky.name, picky.aucs, picky.trouble) == ("picky", [], "cannot learn from this: not these rows")
-    assert reports[:4] == [("logistic", done, 3) for done in range(4)]
-    assert reports[4] == ("picky", 0, 3)
+    done = [n for name, n, _ in reports if name == "logistic"]
+    assert done == sorted(done) and (done[0], done[-1]) == (0, 3) and {n for *_, n in reports} == {3}
+    assert list(dict.fromkeys(name for name, *_ in reports)) == list(some)
 
 
 def test_a_table(rows):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import FEW, call, make_rows, refused, score
+from conftest import EFFORT, FEW, call, make_rows, refused, score
 from numpy.testing import assert_allclose, assert_array_equal
 from small_files import dense, mat, write
 
@@ -14,7 +14,7 @@ from preprocess import InputError
 from tenfold import load_model
 from tenfold.readers import csv_table, load, stream
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 X = [[1.5, -2.25], [3, 4], [0.5, 1234.5]]
 Y = [0, 1, 1]
@@ -345,7 +345,9 @@ def test_what_is_found_is_kept_in_a_model_and_said(tmp_path):
     frame.assign(extra=1).to_csv(tmp_path / "new.csv")
     code, _, err = call("--model", tmp_path / "model.npz", tmp_path / "new.csv")
     assert code == 0 and "not in the training file, and ignored: extra" in err
-    assert "--quiet" in call("--help")[1] and call(tmp_path / "train.csv", tmp_path / "train.csv", "-q")[2] == ""
+    assert (
+        "--quiet" in call("--help")[1] and call(tmp_path / "train.csv", tmp_path / "train.csv", "-q", *EFFORT)[2] == ""
+    )
 
 
 def test_streams_are_read_as_files_are(tmp_path, monkeypatch):
@@ -404,7 +406,7 @@ def test_options_that_have_no_effect_on_a_file(tmp_path, name, option):
 def test_options_that_have_an_effect_on_one_file_or_on_none(tmp_path):
     A, y = make_rows()
     train = write(tmp_path / "a.csv", "\n".join(["sick,a,b,c,d", *(",".join(map(str, row)) for row in np.c_[y, A])]))
-    assert score(train, mat(tmp_path / "b.mat", x_tr=A, y_tr=y), "--label", "sick", *FEW[2:]) > 0.5
+    assert score(train, mat(tmp_path / "b.mat", x_tr=A, y_tr=y), "--label", "sick", *EFFORT) > 0.5
     refused("--sep has no effect on the embedded sample", "--sep", ";")
     refused("--x-name does not go with --stream", "--stream", train, "--x-name", "a")
     for name, rows in {"x": np.ones((4, 2)), "y": np.arange(4)}.items():

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import FEW, RESULT, call, make_rows, outcome, read_scores, refused, score
+from conftest import EFFORT, FEW, RESULT, call, make_rows, outcome, read_scores, refused, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -27,7 +27,7 @@ from tenfold.decisions import (
 from tenfold.folds import Experiment
 from tenfold.readers.base import Data
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def scored(n=300, n_pos=30, seed=0):
@@ -125,6 +125,16 @@ def test_where_doing_nothing_costs_nothing_nothing_can_be_saved():
     assert Outcome.of(np.array([False, True]), np.array([-1, -1]), np.ones((2, 2))).savings == 0
 
 
+def test_rows_that_stand_for_several_count_as_often():
+    """Against an outcome of as many rows."""
+    rng = np.random.RandomState(0)
+    y, acted, weight = np.where(rng.rand(80) < 0.3, 1, -1), rng.rand(80) < 0.4, rng.randint(1, 9, 80)
+    cost = rng.randint(1, 9, (80, 2)).astype(float)
+    found = vars(Outcome.of(acted, y, cost, weight.astype(float)))
+    again = np.repeat(np.arange(80), weight)
+    assert found == pytest.approx(vars(Outcome.of(acted[again], y[again], cost[again])))
+
+
 # --- on rows with folds, and on rows with probabilities --------------------------------------------------------------
 
 
@@ -143,6 +153,24 @@ def test_rows_of_a_fold_are_decided_on_by_the_other_folds():
     for name, found in decisions.outcomes.items():
         assert found == Outcome.of(decisions.acted[name], y, cost)
     assert decisions.threshold == best_threshold(s, y, cost)
+
+
+def test_decisions_on_a_sample_are_those_on_the_rows_it_stands_for():
+    """Against folds in which each row is there as often as it weighs."""
+    s, y = scored(240, 80)
+    cost = np.random.RandomState(1).randint(1, 9, (240, 2)).astype(float)
+    whole = np.concatenate([y, np.full(160 * 3, -1)])  # a file with four times the negatives
+    sample = Experiment.cross_validation(s[:, None], whole, 4, 0, np.arange(240))
+    again = np.repeat(np.arange(240), sample.weight.astype(int))
+    splits = [tuple(np.flatnonzero(np.isin(again, rows)) for rows in split) for split in sample.splits]
+    repeated = Experiment(s[again], y[again], s[again], y[again], splits, np.arange(720), np.ones(720))
+    found, expected = decide_by_folds(sample, s, cost), decide_by_folds(repeated, s[again], cost[again])
+    assert len(again) == 720 and found.threshold == expected.threshold
+    assert_allclose(found.probability[again], expected.probability, atol=2e-3)
+    for rule in found.acted:
+        assert np.mean(found.acted[rule][again] != expected.acted[rule]) < 0.01
+    for rule in ("moved threshold", "act on no row", "act on every row"):
+        assert vars(found.outcomes[rule]) == pytest.approx(vars(expected.outcomes[rule]))
 
 
 def test_what_becomes_of_a_row_in_a_fold_does_not_depend_on_its_label():
@@ -261,7 +289,7 @@ def tested(tmp_path):
 @pytest.mark.parametrize("features", ["auto", "linear"])
 def test_rows_of_a_test_file_are_decided_on_by_their_probabilities(train, tested, tmp_path, features):
     path, y, _ = tested
-    argv = [train, path, "--features", features]
+    argv = [train, path, "--features", features, *EFFORT]
     code, out, err = call(*argv, "--cost", "7,2", "--scores", tmp_path / "scores.csv")
     assert code == 0 and float(RESULT.fullmatch(out)[1]) == score(*argv)
     columns = read_scores(tmp_path / "scores.csv")
@@ -281,7 +309,7 @@ def test_rows_of_a_test_file_are_decided_on_by_their_probabilities(train, tested
 
 def test_costs_of_each_row_of_a_test_file_are_read_from_it(train, tested, tmp_path):
     path, y, cost = tested
-    code, _, err = call(train, path, "--cost", "--scores", tmp_path / "scores.csv")
+    code, _, err = call(train, path, *EFFORT, "--cost", "--scores", tmp_path / "scores.csv")
     columns = read_scores(tmp_path / "scores.csv")
     acted = columns["decision"] > 0
     assert code == 0 and "costs: those of each row" in err
@@ -291,7 +319,7 @@ def test_costs_of_each_row_of_a_test_file_are_read_from_it(train, tested, tmp_pa
 
 def test_without_costs_in_the_test_file_the_positives_of_the_training_file_count(train, save):
     X, y = make_rows(42, 4, 6, seed=1)
-    err = call(train, save("test.mat", x=X, y=y), "--cost")[2]
+    err = call(train, save("test.mat", x=X, y=y), *EFFORT, "--cost")[2]
     assert "costs: 3 for a missed positive, 1 for a false alarm" in err
 
 
@@ -302,4 +330,4 @@ def test_the_published_algorithm_has_no_probabilities_to_decide_on_a_test_file_b
         f"needs probabilities, which {option}, the published algorithm, lacks", train, train, *given, "--cost"
     )
     assert err.count("\n") == 1
-    assert call(train, *FEW, *given, "--cost")[0] == 0  # folds have them
+    assert call(train, "--folds", 3, *given, "--cost")[0] == 0  # folds have them

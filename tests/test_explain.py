@@ -5,27 +5,27 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import FEW, Screen, call, frames, make_rows, refused, score
+from conftest import EFFORT, FEW, Screen, call, frames, make_rows, one_split, refused, score
 from numpy.testing import assert_allclose
 from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 
 from tenfold import AUCRanker, explain, load
-from tenfold.folds import Experiment, run_folds
+from tenfold.folds import Experiment, run_fold
 from tenfold.ranker import PublishedRanker
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def column(*features, **settings):
     return explain.Column(f"column {features[0]}", np.array(features), **settings)
 
 
-def run(X, y, estimator=None, n_folds=3, **settings):
+def run(X, y, estimator=None, n_folds=3):
     """An experiment and its folds, which have kept their models."""
     experiment = Experiment.cross_validation(X, y, n_folds, 0)
     estimator = estimator or PublishedRanker(random_state=0)
-    return experiment, run_folds(experiment, estimator, 0, np.inf, with_models=True, **settings)
+    return experiment, [run_fold(k, experiment, estimator, with_model=True) for k in range(n_folds)]
 
 
 def naive_drop(experiment, folds, k, features, orders):
@@ -91,8 +91,8 @@ def test_drops_are_those_of_scikit_learn(monkeypatch):
     X, y = make_rows(240, 4, 60)
     X[:, 1] *= np.where(y > 0, 1, 3)
     train, test = next(iter(Experiment.cross_validation(X, y, 2, 0).splits))
-    experiment = Experiment(X, y, X, y, [(train, test)])
-    folds = run_folds(experiment, AUCRanker(random_state=0), 0, np.inf, with_models=True)
+    experiment = one_split(X, y, train, test)
+    folds = [run_fold(0, experiment, AUCRanker(random_state=0), with_model=True)]
     ranker = AUCRanker(random_state=0).fit(X[train], y[train])
     expected = permutation_importance(ranker, X[test], y[test], scoring="roc_auc", n_repeats=60, random_state=0)
     columns = [column(j) for j in range(4)]
@@ -212,9 +212,9 @@ def test_the_command_names_the_columns_that_matter(people):
 
 
 def test_two_files_and_two_processes(people):
-    _, _, err = call(people, people, "--explain", "--jobs", 1)
+    _, _, err = call(people, people, "--explain", "--jobs", 1, *EFFORT)
     assert "standard error over the shuffles" in err and table(err)[0][0] == "age, years"
-    assert table(call(people, "--folds", 3, "--jobs", 2, "--explain")[2]) == table(call(people, *FEW, "--explain")[2])
+    assert table(call(people, *FEW, "--jobs", 2, "--explain")[2]) == table(call(people, *FEW, "--explain")[2])
 
 
 def test_a_long_or_strange_name_stays_in_its_line(people):

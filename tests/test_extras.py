@@ -1,18 +1,22 @@
 """What the command does beside the AUC: scores, models and figures, written after the folds."""
 
+import re
 import sys
 
 import numpy as np
 import pytest
-from conftest import FEW, FIGURES, RESULT, call, make_rows, read_scores, refused, score
+from conftest import EFFORT, FEW, FIGURES, RESULT, call, make_rows, outcome, read_scores, refused, score
+from scipy.io import savemat
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from preprocess import InputError
 from tenfold import AUCRanker, load_model
 from tenfold.calibration import log_odds
+from tenfold.words import effort_name
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 # --- scores and models -----------------------------------------------------------------------------------------------
 
@@ -30,15 +34,25 @@ def test_the_saved_model_is_a_ranker_of_all_rows(train, rows, tmp_path, argv, se
     X, y = rows
     code, _, err = call(train, *FEW, *argv, "--seed", 3, "--save", tmp_path / "model.npz")
     assert code == 0 and f"the model, learned from all 60 rows, is in {tmp_path / 'model.npz'}" in err
-    expected, found = AUCRanker(budget=8.0, random_state=3, **settings).fit(X, y), load_model(tmp_path / "model.npz")
+    expected = AUCRanker(effort=1 / 16, random_state=3, **settings).fit(X, y)
+    found = load_model(tmp_path / "model.npz")
     assert found.get_params() == expected.get_params()
     np.testing.assert_array_equal(found.predict_proba(X), expected.predict_proba(X))
     assert (found.data_.X.shape, found.data_.y.tolist()) == ((0, 4), [-1, 1])
 
 
+def test_the_saved_model_has_the_effort_of_the_auc(train, rows, tmp_path):
+    code, _, err = call(train, "--folds", 3, "--budget", 2, "--save", tmp_path / "model.npz")
+    said = re.search(r"\(--effort (\S+) repeats it\)", err)[1]
+    found = load_model(tmp_path / "model.npz")
+    assert code == 0 and effort_name(found.effort) == said
+    expected = AUCRanker(effort=found.effort, random_state=0).fit(*rows)
+    np.testing.assert_array_equal(found.decision_function(rows[0]), expected.decision_function(rows[0]))
+
+
 def test_a_saved_model_of_the_published_algorithm_is_calibrated_by_the_folds(train, rows, tmp_path):
     X, y = rows
-    argv = [train, *FEW, "--passes", 2, "--save", tmp_path / "model.npz", "--scores", tmp_path / "scores.csv"]
+    argv = [train, "--folds", 3, "--passes", 2, "--save", tmp_path / "model.npz", "--scores", tmp_path / "scores.csv"]
     assert call(*argv)[0] == 0
     slope, offset = log_odds(read_scores(tmp_path / "scores.csv")["score"], y, np.ones(60))
     ranker = load_model(tmp_path / "model.npz")
@@ -85,7 +99,7 @@ def test_what_an_earlier_run_has_written_is_written_over_and_other_files_by_forc
 
 
 def test_a_file_that_cannot_be_written_after_the_run_takes_nothing_back(train, tmp_path, monkeypatch):
-    def full(path, *_):
+    def full(path, *_, **__):
         raise InputError(f"{path} cannot be written: No space left on device")
 
     for option, name in ("--save", "tenfold.models.write_whole"), ("--scores", "tenfold.extras.write_scores"):
@@ -109,7 +123,7 @@ def test_a_model_that_is_read_and_a_file_that_may_not_be_written_stay(train, mod
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("argv", [["--folds", 2, "--passes", 2], ["test"]])
+@pytest.mark.parametrize("argv", [["--folds", 2, "--passes", 2], ["test", *EFFORT], FEW])
 def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
     argv = [train if arg == "test" else arg for arg in [train, *argv]]
     directory = tmp_path / "new" / "figures"
@@ -120,7 +134,18 @@ def test_figures_are_drawn_and_change_no_digit(train, tmp_path, argv):
 
 
 def test_figures_of_the_folds_of_many_processes(train, tmp_path, undrawn):
-    assert score(train, "--folds", 4, "--jobs", 2, "--plots", tmp_path / "figures") == score(train, "--folds", 4)
+    assert score(train, *FEW, "--jobs", 2, "--plots", tmp_path / "figures") == score(train, *FEW)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == FIGURES
+
+
+def test_there_are_figures_of_several_rounds(train, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("tenfold.extras.draw", lambda directory, results, rounds, learners: drawn.append(rounds))
+    code, out, err = call(train, "--folds", 3, "--budget", 2, "--plots", tmp_path / "figures")
+    said = re.findall(r"^effort (\S+): mean AUC (\S+),", err, re.M)
+    ((*_, last),) = drawn
+    assert code == 0 and len(said) > 1 and out == f"AUC Score: {last.auc:.4f}\n"
+    assert [(effort_name(one.effort), f"{one.auc:.4f}") for one in drawn[0]] == said
 
 
 def test_figures_that_cannot_be_drawn_are_refused_before_the_run(train, monkeypatch):
@@ -152,7 +177,12 @@ def test_columns_that_matter_are_drawn(train, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "argv, cost", [(["--folds", 2, "--passes", 2], ["--cost"]), (["test"], ["--cost"]), (["test"], ["--cost", "7,2"])]
+    "argv, cost",
+    [
+        (["--folds", 2, "--passes", 2], ["--cost"]),
+        (["test", *EFFORT], ["--cost"]),
+        (["test", *EFFORT], ["--cost", "7,2"]),
+    ],
 )
 def test_decisions_are_drawn_too(train, save, tmp_path, undrawn, argv, cost):
     X, y = make_rows(42, 4, 6, seed=1)
@@ -165,4 +195,65 @@ def test_decisions_are_drawn_too(train, save, tmp_path, undrawn, argv, cost):
     assert names == sorted([*FIGURES, "cost.png", "precision_recall.png"])
 
 
-# --- standard output -------------------------------------------------------------------------------------------------
+# --- a sample of the rows --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(save, monkeypatch):
+    """A file of more rows than are used: of 3,000, 400, among them all 100 positives."""
+    monkeypatch.setattr("tenfold.folds.MOST_ROWS", 400)
+    X, y = make_rows(3000, 4, 100)
+    return save(x=X, y=y), X, y
+
+
+def read_sample(path):
+    """The numbers of the rows, from 0, and all columns of a file of scores."""
+    table = np.genfromtxt(path, delimiter=",", names=True)
+    return table["row"].astype(int) - 1, table
+
+
+def test_scores_of_a_sample_have_the_numbers_of_its_rows(many, tmp_path):
+    path, X, y = many
+    code, out, err = call(path, *FEW, "--scores", tmp_path / "scores.csv")
+    assert code == 0 and "400 of 3000 rows are used, " in err
+    used, table = read_sample(tmp_path / "scores.csv")
+    assert len(used) == 400 and (np.diff(used) > 0).all() and np.count_nonzero(y[used] > 0) == 100
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    ranker = AUCRanker(effort=1 / 16, random_state=0)
+    expected = cross_val_predict(ranker, X[used], y[used], cv=folds, method="decision_function")
+    np.testing.assert_array_equal(table["score"], expected)
+    aucs = [roc_auc_score(y[used][test], expected[test]) for _, test in folds.split(X[used], y[used])]
+    assert out == f"AUC Score: {np.mean(aucs):.4f}\n"
+
+
+@pytest.mark.parametrize("argv", [FEW, ("--folds", 3, "--passes", 1)])
+def test_probabilities_and_counts_of_a_sample_are_those_of_the_file(many, tmp_path, argv):
+    path, X, y = many
+    saved, scores = tmp_path / "model.npz", tmp_path / "scores.csv"
+    code, _, err = call(path, *argv, "--cost", "20,1", "--save", saved, "--scores", scores)
+    assert code == 0
+    probability = load_model(saved).predict_proba(X)[:, 1]
+    assert probability.mean() == pytest.approx(1 / 30, abs=0.012)  # though a quarter of the sample is positive
+    used, table = read_sample(scores)
+    weight = np.where(y[used] > 0, 1, 2900 / 300)
+    assert np.average(table["probability"], weights=weight) == pytest.approx(1 / 30, abs=0.012)
+    np.testing.assert_array_equal(table["decision"], table["probability"] > 1 / 21)
+    assert outcome(err, "act on every row")[:4].tolist() == [100, 2900, 0, 0]
+    assert outcome(err, "act on no row")[:4].tolist() == [0, 0, 100, 2900]
+    acted = table["decision"] > 0
+    found = outcome(err, "Bayes minimum risk")
+    expected = [weight[acted == a] @ (y[used][acted == a] == s) for a, s in ((1, 1), (1, -1), (0, 1), (0, -1))]
+    np.testing.assert_allclose(found[:4], expected, atol=0.5)
+    assert found[4] == pytest.approx(expected[0] / (expected[0] + expected[1]), abs=1e-4)  # precision
+    assert found[7] == pytest.approx(20 * expected[2] + expected[1], rel=1e-4)
+
+
+def test_costs_of_each_row_of_a_sample_are_its_own(many, tmp_path):
+    path, X, y = many
+    cost = np.random.RandomState(0).randint(1, 9, (3000, 2))
+    savemat(path, {"x_tr": X, "y_tr": y[:, None], "c_tr": cost})
+    code, _, err = call(path, *FEW, "--cost", "--scores", tmp_path / "scores.csv")
+    used, table = read_sample(tmp_path / "scores.csv")
+    p, (missed, alarm) = table["probability"], cost[used].T
+    assert code == 0 and "costs: those of each row" in err
+    np.testing.assert_array_equal(table["decision"], p * missed > (1 - p) * alarm)

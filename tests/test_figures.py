@@ -10,7 +10,8 @@ from tenfold import figures
 from tenfold.comparison import interval
 from tenfold.decisions import decide, decide_by_folds
 from tenfold.explain import Column, Dependence, Explanation
-from tenfold.folds import Experiment
+from tenfold.folds import Experiment, Fold
+from tenfold.rounds import Round
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -21,10 +22,28 @@ def make_results(n_folds=4, n=60, n_pos=12, seed=0):
     return [(y, rng.randn(n) + (y > 0)) for _ in range(n_folds)]
 
 
-def make_curves(n_folds=4, n=9, seed=0):
+def make_rounds(n_folds=4, efforts=(1 / 4, 1, 4), seed=0):
+    """Rounds in which each fold takes longer, sees more rows and ranks better than in the one before."""
     rng = np.random.RandomState(seed)
     return [
-        list(zip(0.1 * rng.rand() + np.arange(1, n + 1) ** 2, 2.0 ** np.arange(n), rng.rand(n))) for _ in range(n_folds)
+        Round(
+            effort,
+            [
+                Fold(
+                    0.7 + 0.05 * k + 0.01 * rng.rand(),
+                    None,
+                    4.0**k * (1 + rng.rand()),
+                    0.1,
+                    100 * 2**k + i,
+                    {},
+                    1.0,
+                    {},
+                )
+                for i in range(n_folds)
+            ],
+            5.0,
+        )
+        for k, effort in enumerate(efforts)
     ]
 
 
@@ -74,18 +93,26 @@ def test_a_single_roc_curve_has_no_band():
     assert not figure.axes[0].collections and not figure.axes[1].collections
 
 
-@pytest.mark.parametrize("column", [0, 1])
-def test_auc_over_time_and_rows(column):
-    curves = make_curves()
-    figure = figures.auc_over(curves, column, "what", "title")
-    drawn = figure.axes[0].get_lines()
-    for line, curve in zip(drawn, curves):
-        assert_array_equal(line.get_data(), np.array(curve).T[[column, 2]])
-    x, mean = drawn[-1].get_data()
-    assert mean[-1] == pytest.approx(np.mean([curve[-1][2] for curve in curves]))  # though some have ended before
-    middle = x[len(x) // 2]
-    assert_allclose(mean[len(x) // 2], np.mean([np.interp(middle, *np.array(c).T[[column, 2]]) for c in curves]))
-    assert figure.axes[0].get_xscale() == "log"
+@pytest.mark.parametrize("value", [lambda fold: fold.seconds, lambda fold: fold.rows], ids=["time", "rows"])
+@pytest.mark.parametrize("n_folds", [1, 4])
+@pytest.mark.parametrize("efforts", [(1 / 4,), (None,), (1 / 16, 1 / 4, 1, 1.5)])
+def test_auc_over_time_and_rows_has_a_point_for_each_fold_and_round(value, n_folds, efforts):
+    rounds = make_rounds(n_folds, efforts)
+    figure = figures.auc_over(rounds, value, "what", "title")
+    (axes,) = figure.axes
+    *dots, means = axes.get_lines()
+    shown = {point for line in dots for point in zip(*line.get_data())}
+    expected = {(value(fold), fold.auc) for one in rounds for fold in one.folds}
+    assert shown == (expected if n_folds > 1 else set())
+    assert_allclose(
+        means.get_data(), np.transpose([np.mean([(value(f), f.auc) for f in one.folds], axis=0) for one in rounds])
+    )
+    said = [text.get_text() for text in axes.texts]
+    assert said == [f"effort {effort}" for effort in ("1/16", "1/4", "1", "1.5")[: len(efforts)]] or len(efforts) == 1
+    assert len(efforts) > 1 or said == ["effort 1/4"] * (efforts[0] is not None)
+    assert legend(figure) == [f"{n_folds} test folds"] * (n_folds > 1) + [f"mean, in the end {rounds[-1].auc:.4f}"]
+    assert axes.get_xlabel() == "what"
+    assert (axes.get_xscale() == "log") == (len(efforts) > 1)  # where the points lie far apart
 
 
 def test_histograms_count_every_row_of_both_classes():
@@ -132,7 +159,7 @@ def test_a_legend_covers_nothing(which):
     drawn = {
         "roc": lambda: figures.roc(make_results()),
         "scores": lambda: figures.scores(make_results()),
-        "auc_over": lambda: figures.auc_over(make_curves(), 0, "what", "title"),
+        "auc_over": lambda: figures.auc_over(make_rounds(), lambda fold: fold.seconds, "what", "title"),
         "precision_recall": lambda: figures.precision_recall(y, decisions),
         "cost": lambda: figures.cost(y, decisions),
     }
@@ -143,18 +170,21 @@ def test_a_legend_covers_nothing(which):
     assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0
 
 
+ODD = [Round(1.0, [Fold(0.5, None, 0.0, 0.0, 1, {}, 1.0, {})] * 2, 0.0)]  # in no time, from one row
+
+
 @pytest.mark.parametrize(
-    "results, curves",
+    "results, rounds",
     [
-        (make_results(), make_curves()),
-        (make_results(1), make_curves(1)),
-        (make_results(2, 3, 1), make_curves(2, 1)),
-        ([(np.array([1, -1, -1]), np.zeros(3))] * 2, [[(0.0, 1, 0.5)]] * 2),
-        ([(np.array([1, -1]), np.array([1e300, -1e300]))] * 2, make_curves(2, 2)),
+        (make_results(), make_rounds()),
+        (make_results(1), make_rounds(1)),
+        (make_results(2, 3, 1), make_rounds(2, [None])),
+        ([(np.array([1, -1, -1]), np.zeros(3))] * 2, ODD),
+        ([(np.array([1, -1]), np.array([1e300, -1e300]))] * 2, make_rounds(2, [1, 1.5])),
     ],
 )
-def test_whatever_is_drawn_is_a_picture(tmp_path, results, curves):
-    figures.draw(tmp_path, results, curves, {"ours": results, "theirs": results})
+def test_whatever_is_drawn_is_a_picture(tmp_path, results, rounds):
+    figures.draw(tmp_path, results, rounds, {"ours": results, "theirs": results})
     check_pictures(tmp_path, ["auc_steps", "auc_time", "compare", "roc", "scores"], 300)
 
 
@@ -221,6 +251,28 @@ def test_costs_over_thresholds_and_the_chosen_one(by_folds):
     assert len(chosen) == by_folds
     if by_folds:
         assert_array_equal(chosen[0], [[decisions.threshold], [costs.min()]])
+
+
+def test_figures_of_a_sample_are_those_of_the_rows_it_stands_for():
+    """A file with four times the negatives that are in the sample."""
+    ((y, s),) = make_results(1)
+    whole = np.concatenate([y, np.full(3 * 48, -1)])
+    cost = np.tile([7.0, 2.0], (60, 1))
+    sample = Experiment.cross_validation(s[:, None], whole, 3, 0, np.arange(60))
+    decisions = decide_by_folds(sample, s, cost)
+    again = np.repeat(np.arange(60), np.where(y > 0, 1, 4))
+    area = average_precision_score(y[again], s[again])
+    assert legend(figures.precision_recall(y, decisions))[:2] == [
+        f"average precision {area:.4f}",
+        f"share of positives {12 / 204:.4f}",
+    ]
+    drawn = lines(figures.cost(y, decisions))
+    assert drawn[f"act on no row: {7 * 12 / 204:.4g}"][1] == pytest.approx([7 * 12 / 204] * 2)
+    assert drawn[f"act on every row: {2 * 192 / 204:.4g}"][1] == pytest.approx([2 * 192 / 204] * 2)
+    (thresholds, costs), *_ = drawn.values()
+    for threshold, found in list(zip(thresholds, costs))[::9]:
+        missed, false = (s[again] <= threshold) & (y[again] > 0), (s[again] > threshold) & (y[again] < 0)
+        assert found == pytest.approx((7 * missed.sum() + 2 * false.sum()) / 204)
 
 
 @pytest.mark.parametrize("by_folds, n, n_pos", [(True, 60, 12), (False, 60, 12), (True, 300, 297), (False, 8, 3)])

@@ -1,4 +1,4 @@
-"""Folds: the splits, the clock, what a fold gives, and curves of it."""
+"""Folds: which rows are used, the splits, and what a fold gives, also where the clock cuts it."""
 
 import time
 from dataclasses import replace
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import make_rows
+from conftest import make_rows, one_split
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
@@ -16,94 +16,154 @@ from sklearn.model_selection import StratifiedKFold
 import oam
 import preprocess
 from preprocess import InputError
-from tenfold import folds, models, plan, ranker
-from tenfold.efforts import Change
+from tenfold import folds, models, ranker
 from tenfold.features import LandmarkFeatures
-from tenfold.folds import Clock, Curve, Experiment, Fold
+from tenfold.folds import Experiment, count_folds, rows_to_use
 from tenfold.plan import Shape, make_plan
 from tenfold.ranker import AUCRanker, PublishedRanker, shape_of
 from tenfold.words import FEATURE_SETS
 
 pytestmark = pytest.mark.filterwarnings("error")
 
+# --- the rows that are used ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Files of more than 100 rows, or 1,000 dense cells, are sampled."""
+    monkeypatch.setattr(folds, "MOST_ROWS", 100)
+    monkeypatch.setattr(folds, "MOST_CELLS", 1e3)
+
+
+def labels(n_pos, n_neg, seed=0):
+    return np.random.RandomState(seed).permutation(np.array([1] * n_pos + [-1] * n_neg))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_all_rows_are_used_unless_they_are_very_many(make, few):
+    for n_rows, n_columns in ((100, 5), (100, 10), (2, 500), (3, 7)):
+        assert_array_equal(rows_to_use(make(np.ones((n_rows, n_columns))), labels(1, n_rows - 1)), np.arange(n_rows))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("n_rare, n_kept", [(3, 3), (49, 49), (50, 50), (51, 50), (200, 50)])
+def test_of_very_many_rows_the_rarer_class_stays_whole_up_to_a_half(few, sign, n_rare, n_kept):
+    y = sign * labels(n_rare, 300)
+    used = rows_to_use(np.ones((len(y), 4)), y)
+    assert len(used) == 100 and np.count_nonzero(y[used] == sign) == n_kept
+    assert (np.diff(used) > 0).all() and used[0] >= 0 and used[-1] < len(y)  # in order, none twice
+    assert n_kept != n_rare or set(np.flatnonzero(y == sign)) <= set(used)
+
+
+def test_dense_rows_of_many_columns_are_fewer_and_sparse_ones_are_not(few):
+    X, y = np.ones((300, 40)), labels(100, 200)
+    assert len(rows_to_use(X, y)) == 25  # of a thousand cells
+    assert len(rows_to_use(sp.csr_array(X), y)) == 100
+
+
+def test_the_sample_is_the_same_every_time_and_random(few):
+    """Each part of the file as much as any other: by the deviations of as many throws."""
+    y = labels(20, 1000)
+    used = rows_to_use(np.ones((1020, 2)), y)
+    assert_array_equal(used, rows_to_use(np.zeros((1020, 2)), y))
+    common = used[y[used] < 0]
+    thirds = np.bincount(common * 3 // 1020, minlength=3)
+    assert np.abs(thirds - 80 / 3).max() < 4.5 * np.sqrt(80 * (1 / 3) * (2 / 3))
+
+
+def test_the_auc_of_the_rows_that_are_used_is_known_to_a_thousandth():
+    """By the standard error that random scores have, which is the largest."""
+    y = np.where(np.arange(600_000) % 2, -1, 1)
+    used = rows_to_use(np.ones((600_000, 1), np.int8), y)
+    n_pos, n_neg = (np.count_nonzero(y[used] == sign) for sign in (1, -1))
+    assert len(used) < 600_000 and np.sqrt((n_pos + n_neg + 1) / (12 * n_pos * n_neg)) < 0.001
+
+
 # --- the clock -------------------------------------------------------------------------------------------------------
+
+
+class Endless(BaseEstimator):
+    """It learns until it is told to stop, a hundredth of a second at a time, or until it has had enough."""
+
+    def __init__(self, clock, enough):
+        self.clock, self.enough = clock, enough
+
+    def __sklearn_clone__(self):
+        return self  # with the same clock
+
+    def fit(self, X, y, *, rows, stop):
+        begun = self.clock[0]
+        while not stop() and self.clock[0] - begun < self.enough:
+            self.clock[0] += 0.01
+        self.changes_, self.done_, self.shares_, self.preparing_, self.rows_ = {}, 0.5, {}, 0.0, 7
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
 
 
 @pytest.fixture
 def now(monkeypatch):
-    """The time, as the clock sees it: a list of one number."""
+    """The time, as folds see it: a list of one number."""
     now = [0.0]
     monkeypatch.setattr(folds, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
-def deadline(stop, now, most=1000.0):
-    """When ``stop`` begins to say so, found by halving."""
-    before, low, high = now[0], now[0], most
-    while high - low > 1e-9 * most:
-        now[0] = (low + high) / 2
-        low, high = (low, now[0]) if stop() else (now[0], high)
-    now[0] = before
-    return high
+def run_clocked(now, jobs, end, enough):
+    """When each fold begins and ends, on the first core that is free, if it has had enough after so many seconds."""
+    n_folds = len(enough)
+    X, y = make_rows(40 * n_folds, 2, 10 * n_folds)
+    experiment = Experiment.cross_validation(X, y, n_folds, 0)
+    free, times = [0.0] * jobs, []
+    for fold in range(n_folds):
+        core = int(np.argmin(free))
+        now[0] = free[core]
+        found = folds.run_fold(fold, experiment, Endless(now, enough[fold]), end=end, jobs=jobs)
+        assert found.seconds == pytest.approx(now[0] - free[core])
+        times.append((free[core], now[0]))
+        free[core] = now[0]
+    return np.array(times)
+
+
+NEVER = float("inf")
 
 
 def test_folds_one_after_the_other_have_equal_shares(now):
-    clock = Clock(100, list(range(5)), 1)
-    for fold in range(5):
-        assert deadline(clock.start(fold), now) == pytest.approx(20 * (fold + 1), abs=1e-3)
-        now[0] = 20.0 * (fold + 1)
+    assert_allclose(run_clocked(now, 1, 100, [NEVER] * 5)[:, 1], [20, 40, 60, 80, 100], atol=0.06)
 
 
-@pytest.mark.parametrize("used", [0.0, 4.0])
-def test_what_a_fold_leaves_goes_to_those_after_it(now, used):
-    clock = Clock(100, list(range(5)), 1)
-    clock.start(0)
-    now[0] = used
-    assert deadline(clock.start(1), now) - used == pytest.approx((100 - used) / 4, abs=1e-3)
-
-
-def test_a_clock_that_has_run_out_stops_at_once(now):
-    clock = Clock(100, list(range(5)), 2)
-    for now[0] in (100.1, 500.0):
-        assert clock.start(1)() and clock.start(4)()
+def test_what_a_fold_leaves_goes_to_those_after_it(now):
+    assert_allclose(run_clocked(now, 1, 100, [4, NEVER, 12, NEVER, NEVER])[:, 1], [4, 28, 40, 70, 100], atol=0.06)
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3, 10])
-@pytest.mark.parametrize("used", [0.3, 1.0])
-def test_no_fold_goes_beyond_the_end_and_none_goes_without(now, jobs, used):
-    """Ten folds, each on the first free of so many cores, each of which uses that much of its share."""
-    clock, free = Clock(100, list(range(10)), jobs), [0.0] * jobs
-    for fold in range(10):
-        core = int(np.argmin(free))
-        now[0] = free[core]
-        share = deadline(clock.start(fold), now) - now[0]
-        assert share > 100 / 10 / 3
-        free[core] += used * share
-    assert max(free) <= 100.001
-    assert used < 1 or max(free) == pytest.approx(100, abs=0.01)
+def test_no_fold_goes_beyond_the_end_and_none_goes_without(now, jobs):
+    begun, ended = run_clocked(now, jobs, 100, [NEVER] * 10).T
+    assert (ended - begun).min() > 100 / 10 / 3
+    assert ended.max() == pytest.approx(100, abs=0.2)
 
 
-def test_a_paused_clock_takes_nothing_from_this_fold_nor_from_those_behind_it(now):
-    clock = Clock(100, list(range(5)), 1)
-    stop = clock.start(0)
-    with clock.pause():
-        now[0] += 1000
-    assert clock.now() == 0 and not stop()
-    assert deadline(stop, now, 2000) == pytest.approx(1020, abs=1e-3)
-    now[0] += 20
-    assert deadline(clock.start(1), now, 2000) == pytest.approx(1040, abs=1e-3)
+def test_folds_that_begin_too_late_learn_as_little_as_they_can(now):
+    begun, ended = run_clocked(now, 1, -5.0, [NEVER] * 4).T
+    assert_allclose(ended, begun)
 
 
 # --- learning --------------------------------------------------------------------------------------------------------
 
-NEVER, AT_ONCE = float("inf"), -float("inf")
+AT_ONCE = -float("inf")
 
 
-def run_fold(X, y, end=NEVER, with_curve=False, learner=AUCRanker, **settings):
-    """Learn from two thirds of the rows and test on the others; the clock runs out at ``end``."""
+def split(X, y):
+    """One fold: two thirds of the rows, and the others."""
     third = np.arange(len(y)) % 3 == 0
-    experiment = Experiment(X, y, X, y, [(np.flatnonzero(~third), np.flatnonzero(third))])
-    return folds.run_fold(0, experiment, learner(random_state=0, **settings), Clock(end, list(range(1)), 1), with_curve)
+    return one_split(X, y, np.flatnonzero(~third), np.flatnonzero(third))
+
+
+def run_fold(X, y, end=None, learner=AUCRanker, **settings):
+    """Learn from two thirds of the rows and test on the others; the clock runs out at ``end``."""
+    settings = {"effort": 1 / 16, **settings} if learner is AUCRanker else settings
+    return folds.run_fold(0, split(X, y), learner(random_state=0, **settings), end=end)
 
 
 @pytest.fixture
@@ -115,7 +175,7 @@ def ring():
 
 
 def test_similarities_see_what_columns_cannot(ring):
-    linear, auto = run_fold(*ring, features="linear"), run_fold(*ring)
+    linear, auto = (run_fold(*ring, features=features, effort=1.0) for features in ("linear", "auto"))
     assert linear.auc < 0.65
     assert auto.auc > 0.95
     assert list(linear.shares) == ["linear"] and linear.shares["linear"] == pytest.approx(1)
@@ -135,10 +195,25 @@ def test_a_fold_depends_on_its_rows_and_the_seed_only(rows, settings):
 @pytest.mark.parametrize("settings", [{}, {"features": "linear"}, {"learner": PublishedRanker, "passes": 2}])
 def test_a_fold_that_is_stopped_at_once_still_has_an_auc(settings):
     X, y = make_rows(9000, 3, 2250)
-    fold = run_fold(X + y[:, None], y, AT_ONCE, **settings)
+    effort = {} if "learner" in settings else {"effort": 1.0}
+    fold = run_fold(X + y[:, None], y, AT_ONCE, **effort, **settings)
     assert fold.auc > 0.9
     assert 0 < fold.done < 1
     assert len(fold.shares) <= 1
+
+
+def test_a_fold_knows_how_long_it_took_and_what_of_it_more_effort_does_not_change(rows):
+    begun = time.monotonic()
+    fold = run_fold(*rows)
+    assert 0 < fold.fixed < fold.seconds <= time.monotonic() - begun
+    assert fold.rows == 40
+
+
+def test_the_score_function_is_kept_where_it_is_asked_for(rows):
+    experiment, estimator = split(*rows), PublishedRanker(random_state=0)
+    assert folds.run_fold(0, experiment, estimator).model is None
+    fold = folds.run_fold(0, experiment, estimator, with_model=True)
+    assert_array_equal(fold.model(experiment.test_rows(0)[0]), fold.scores)
 
 
 def test_scoring_in_chunks_changes_nothing(rows, monkeypatch):
@@ -158,15 +233,6 @@ def test_test_rows_are_scored_some_at_a_time_unless_they_are_sparse(rows, monkey
     assert sum(seen) == len(whole.scores) and max(seen) == (len(whole.scores) if sparse else 7)
 
 
-def test_what_a_process_takes_to_warm_up_is_that_of_its_first_fold(rows, monkeypatch):
-    """Two processes: folds 3 and 5 come first. Seconds of the system are counted up by one at each look."""
-    looks = iter(range(100))
-    monkeypatch.setattr(folds.os, "times", lambda: SimpleNamespace(system=float(next(looks))))
-    experiment, clock = Experiment.cross_validation(*rows, 10, seed=0), Clock(NEVER, [3, 5, 4, 6], 2)
-    found = [folds.run_fold(fold, experiment, PublishedRanker(random_state=0), clock) for fold in clock.folds]
-    assert [fold.warm_up for fold in found] == [1, 1, 0, 0]
-
-
 def test_a_fold_keeps_to_its_plan(monkeypatch):
     X, y = make_rows(300, 3, 60)
     seen = []
@@ -183,21 +249,21 @@ def test_a_fold_keeps_to_its_plan(monkeypatch):
     monkeypatch.setattr(preprocess.Preprocessor, "fit_rows", spy)
     monkeypatch.setattr(LandmarkFeatures, "fit", spy_set)
     less = replace(make_plan(Shape(200, 40, 3, 3, 3.0)), rows=90, sample=40, landmarks=20)
-    monkeypatch.setattr(ranker, "make_plan", lambda shape, budget: less)
+    monkeypatch.setattr(ranker, "make_plan", lambda shape, effort: less)
     assert 0 <= run_fold(X, y).auc <= 1
     assert seen[0] == 90 and len(seen) > 1 and set(seen[1:]) == {(40, 20)}
 
 
 def test_the_plan_follows_from_the_training_rows(monkeypatch):
-    """Their number, that of their positives, and their columns; and from the budget."""
+    """Their number, that of their positives, and their columns; and from the effort."""
     X, y = make_rows(300, 3, 60)
     X[:, 2] = X[:, 2] > 0
     X[np.arange(300) % 3 == 0] = 7 * np.arange(3)  # test rows, of which nothing follows
     n_pos, seen = np.count_nonzero(y[np.arange(300) % 3 > 0] > 0), []
     monkeypatch.setattr(
-        ranker, "make_plan", lambda shape, budget: seen.append((shape, budget)) or make_plan(shape, budget)
+        ranker, "make_plan", lambda shape, effort: seen.append((shape, effort)) or make_plan(shape, effort)
     )
-    run_fold(X, y, budget=0.5)
+    run_fold(X, y, effort=0.5)
     assert seen == [(Shape(200, n_pos, 3, 2, 3.0), 0.5)]
 
 
@@ -241,12 +307,12 @@ def test_the_shape_of_sparse_rows_of_many_columns_has_their_cells():
 class Rounded(BaseEstimator):
     """Scores with many ties; there is nothing to learn."""
 
-    changes_, done_, shares_ = {"missing": 3}, 0.5, {"linear": 1.0}
+    changes_, done_, shares_, preparing_, rows_ = {"missing": 3}, 0.5, {"linear": 1.0}, 0.0, 40
 
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def fit(self, X, y, monitor=None, rows=None):
+    def fit(self, X, y, rows=None, stop=None):
         self.seen_ = X, y
         return self
 
@@ -257,85 +323,23 @@ class Rounded(BaseEstimator):
 def test_the_auc_is_that_of_the_scores(rows):
     X, y = rows
     train, test = np.arange(40), np.arange(40, 60)
-    fold = folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), Rounded(0), Clock(NEVER, [0], 1))
+    fold = folds.run_fold(0, one_split(X, y, train, test), Rounded(0))
     expected = np.round(X[test] @ [1.0, -2, 0.5, 3])
     assert_array_equal(fold.scores, expected)
     assert fold.auc == pytest.approx(roc_auc_score(y[test], expected), abs=1e-12)
-    assert (fold.changes, fold.done, fold.shares, fold.curve) == ({"missing": 3}, 0.5, {"linear": 1.0}, [])
+    assert (fold.changes, fold.done, fold.shares, fold.rows) == ({"missing": 3}, 0.5, {"linear": 1.0}, 40)
 
 
 def test_a_fold_learns_with_a_copy_and_from_its_training_rows_only(rows, monkeypatch):
     X, y = rows
     train, test, seen = np.arange(40), np.arange(40, 60), []
-    monkeypatch.setattr(Rounded, "fit", lambda self, X, y, monitor, rows: seen.append((self, X[rows], y[rows])))
+    monkeypatch.setattr(Rounded, "fit", lambda self, X, y, rows, stop: seen.append((self, X[rows], y[rows], stop())))
     estimator = Rounded(0)
-    folds.run_fold(0, Experiment(X, y, X, y, [(train, test)]), estimator, Clock(NEVER, [0], 1))
-    ((fitted, X_seen, y_seen),) = seen
-    assert fitted is not estimator
+    folds.run_fold(0, one_split(X, y, train, test), estimator)
+    ((fitted, X_seen, y_seen, stop),) = seen
+    assert fitted is not estimator and not stop
     assert_array_equal(X_seen, X[train])
     assert_array_equal(y_seen, y[train])
-
-
-# --- curves ----------------------------------------------------------------------------------------------------------
-
-LEARNERS = [{}, {"features": "linear"}, {"learner": PublishedRanker, "passes": 3}]
-
-
-@pytest.mark.parametrize("settings", LEARNERS)
-def test_curves_change_nothing_and_end_where_the_fold_ends(settings, monkeypatch):
-    monkeypatch.setattr(ranker, "CHUNK", 100)
-    X, y = make_rows(900, 3, 225)
-    plain, noted = run_fold(X, y, **settings), run_fold(X, y, with_curve=True, **settings)
-    assert noted == plain
-    assert_array_equal(noted.scores, plain.scores)
-    assert plain.curve == []
-    seconds, rows, aucs = np.array(noted.curve).T
-    assert len(rows) > 3 and (np.diff(rows) > 0).all() and (np.diff(seconds) >= 0).all() and seconds[0] >= 0
-    assert aucs[-1] == noted.auc
-    assert ((aucs >= 0) & (aucs <= 1)).all()
-
-
-def test_a_point_of_a_curve_is_what_an_end_at_that_moment_gives(monkeypatch):
-    """Against folds that the clock stops at the first point of the curve, at the second, and so on."""
-    X, y = make_rows(2000, 3, 400)
-    curve = run_fold(X, y, with_curve=True).curve
-    for _, rows, auc in curve[:: len(curve) // 2]:
-        learned = [0]
-
-        def learn(self, X, y, *args, learned=learned, learn=oam.PairLearner.learn, **settings):
-            learned[0] += len(y)
-            learn(self, X, y, *args, **settings)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(oam.PairLearner, "learn", learn)
-            patch.setattr(Clock, "start", lambda *args, learned=learned, rows=rows: lambda: learned[0] >= rows)
-            assert run_fold(X, y).auc == auc
-
-
-def test_points_lie_ever_further_apart():
-    ended = []
-    estimator = SimpleNamespace(score_function_=lambda X: X[:, 0])
-    curve = Curve(Clock(NEVER, [0], 1), estimator, np.arange(4.0)[:, None], np.array([-1, 1, -1, 1]))
-    for rows in range(1, 2001):
-        curve.note(rows, lambda rows=rows: ended.append(rows))
-    _, rows, aucs = np.array(curve.points).T
-    assert len(rows) < 50 and rows.tolist() == ended
-    assert (rows[1:] >= folds.SPACING * rows[:-1]).all() and (rows[1:] < folds.SPACING * rows[:-1] + 1).all()
-    assert set(aucs) == {0.75}
-
-
-def test_the_clock_stands_still_while_a_point_is_noted(now):
-    clock = Clock(100, list(range(5)), 1)
-    stop = clock.start(0)
-
-    def score(X):
-        now[0] += 1000
-        return X[:, 0]
-
-    curve = Curve(clock, SimpleNamespace(score_function_=score), np.arange(2.0)[:, None], np.array([-1, 1]))
-    now[0] = 2.0
-    curve.note(1, lambda: None)
-    assert curve.points == [(2.0, 1, 1.0)] and clock.now() == 2 and not stop()
 
 
 # --- the splits ------------------------------------------------------------------------------------------------------
@@ -356,102 +360,39 @@ def test_splits_are_stratified_folds_in_the_order_of_the_file(rows):
     assert_array_equal(experiment.in_file_order([numbers[test] for _, test in experiment.splits]), numbers)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rows_of_a_sample_stand_for_all_those_of_their_class(few, sign):
+    """So what is counted with their weights is as in the whole file."""
+    y = sign * labels(30, 970)
+    used = rows_to_use(np.ones((1000, 3)), y)
+    X = np.arange(1000.0)[used, None]
+    experiment = Experiment.cross_validation(X, y, 5, 0, used)
+    assert_array_equal(experiment.rows, used)
+    assert_array_equal(experiment.y, y[used])
+    assert experiment.y_test is experiment.y and len(experiment.splits) == 5
+    for s in (1, -1):
+        weight = experiment.weight[experiment.y == s]
+        assert weight.sum() == pytest.approx(np.count_nonzero(y == s)) and np.ptp(weight) == 0
+    assert set(experiment.weight[experiment.y == sign]) == {1}
+    whole = Experiment.cross_validation(np.ones((1000, 3)), y, 5, 0)
+    assert set(whole.weight) == {1}
+    assert_array_equal(whole.rows, np.arange(1000))
+
+
 def test_two_files_are_one_split(rows):
     X, y = rows
     experiment = Experiment.train_and_test(X[:40], y[:40], X[40:], y[40:], "test.mat")
     assert len(experiment.splits) == 1
     for found, wanted in zip(experiment.test_rows(0), (X[40:], y[40:]), strict=True):
         assert_array_equal(found, wanted)
+    assert_array_equal(experiment.rows, np.arange(20))
+    assert_array_equal(experiment.weight, np.ones(20))
     with pytest.raises(InputError, match=r"test\.mat: all labels are of the positive class, expected both"):
         Experiment.train_and_test(X, y, X, np.ones(60, int), "test.mat")
 
 
 def test_there_are_no_more_folds_than_rows_of_the_rarer_class():
     y = np.where(np.arange(60) < 7, 1, -1)
-    assert [folds.count_folds(sign * y, asked, "f") for sign in (1, -1) for asked in (5, 7, 10)] == [5, 7, 7] * 2
+    assert [count_folds(sign * y, asked, "f") for sign in (1, -1) for asked in (5, 7, 10)] == [5, 7, 7] * 2
     with pytest.raises(InputError, match="f: one class has a single row, expected at least 2 to cross-validate"):
-        folds.count_folds(np.where(np.arange(60) < 1, 1, -1), 10, "f")
-
-
-# --- all folds -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 9])
-def test_folds_come_in_order_and_are_reported_as_they_end(rows, jobs):
-    experiment = Experiment.cross_validation(*rows, 4, seed=0)
-    estimator, reports = PublishedRanker(passes=2, random_state=0), []
-    found = folds.run_folds(experiment, estimator, 0, NEVER, jobs=jobs, report=reports.append)
-    expected = [folds.run_fold(fold, experiment, estimator, Clock(NEVER, list(range(4)), 1)) for fold in range(4)]
-    assert found == expected
-    for one, other in zip(found, expected):
-        assert_array_equal(one.scores, other.scores)
-    assert [len(done) for done in reports] == [0, 1, 2, 3, 4]
-    assert sorted(fold.auc for fold in reports[-1]) == sorted(fold.auc for fold in expected)
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_curves_are_noted_where_they_are_asked_for(rows, jobs):
-    experiment = Experiment.cross_validation(*rows, 2, seed=0)
-    for with_curves in (False, True):
-        estimator = PublishedRanker(random_state=0)
-        found = folds.run_folds(experiment, estimator, 0, NEVER, jobs=jobs, with_curves=with_curves)
-        assert [bool(fold.curve) for fold in found] == [with_curves] * 2
-
-
-def test_folds_that_begin_too_late_learn_as_little_as_they_can():
-    X, y = make_rows(12_000, 3, 3000)
-    experiment = Experiment.cross_validation(X, y, 2, seed=0)
-    for fold in folds.run_folds(experiment, PublishedRanker(passes=5, random_state=0), 0, AT_ONCE):
-        assert fold.done == pytest.approx(ranker.CHUNK / (5 * 6000)) and fold.auc > 0.8
-
-
-@pytest.mark.parametrize("expected, effort", [(1.0, 1), (30.0, 1 / 4), (1e9, 1 / 32)])
-def test_folds_begin_with_the_effort_that_there_is_time_for_and_curves_with_all(rows, monkeypatch, expected, effort):
-    """Ten folds in 100 seconds, on a core that is not slow, which take ``expected`` seconds each with all effort."""
-    monkeypatch.setattr(folds, "measure_slowness", lambda started, jobs: 1.0)
-    monkeypatch.setattr(AUCRanker, "expected_seconds", lambda self, X, y, rows: expected * self.budget)
-    monkeypatch.setattr(
-        folds,
-        "run_fold",
-        lambda fold, experiment, estimator, clock, *keep: Fold(
-            0.9, None, 0.1, [], {}, 1.0, {"budget": estimator.budget}
-        ),
-    )
-    experiment, end = Experiment.cross_validation(*rows, 10, seed=0), time.monotonic() + 100
-    found = folds.run_folds(experiment, AUCRanker(), 0, end)
-    assert [(fold.effort, fold.shares["budget"]) for fold in found] == [(effort, effort)] * 10
-    found = folds.run_folds(experiment, AUCRanker(), 0, end, with_curves=True)
-    assert [fold.effort for fold in found] == [1] * 10
-
-
-@pytest.mark.parametrize("start_again", [True, False])
-def test_folds_that_take_less_effort_start_again_or_go_on(rows, monkeypatch, start_again):
-    """The second fold takes too long."""
-    begun = []
-
-    def run_fold(fold, experiment, estimator, clock, *keep):
-        begun.append((fold, estimator.budget))
-        return Fold(0.9, None, 0.1, [], {}, 1.0, {})
-
-    def less_effort(done, expected, n_to_do, n_folds, jobs, seconds):
-        return Change(1 / 4, start_again) if done[0].effort == 1 and len(done) == 2 else None
-
-    monkeypatch.setattr(folds, "run_fold", run_fold)
-    monkeypatch.setattr(folds, "first_effort", lambda *_: 1)
-    monkeypatch.setattr(folds, "less_effort", less_effort)
-    experiment = Experiment.cross_validation(*rows, 4, seed=0)
-    found = folds.run_folds(experiment, AUCRanker(), time.monotonic(), time.monotonic() + 100)
-    first = 0 if start_again else 2
-    assert begun == [(0, 1.0), (1, 1.0), *((fold, 1 / 4) for fold in range(first, 4))]
-    assert [fold.effort for fold in found] == [1] * first + [1 / 4] * (4 - first)
-
-
-def test_what_a_fit_is_expected_to_take_grows_with_the_budget(monkeypatch):
-    """Of a price list on which visits are all that costs."""
-    monkeypatch.setattr(plan, "PRICES", {**dict.fromkeys(plan.PRICES, 0), "steps": 1e-9})
-    X, y = make_rows(400, 3, 100)
-    train = np.arange(1, 400, 2)
-    seconds = [AUCRanker(budget=b).expected_seconds(X, y[train], train) for b in (0.25, 1, 4)]
-    assert seconds[0] < seconds[1] < seconds[2]
-    shape = shape_of(X, y[train], train)
-    assert seconds[1] == pytest.approx(1e-9 * plan.quantities(shape, make_plan(shape))["steps"])
+        count_folds(np.where(np.arange(60) < 1, 1, -1), 10, "f")

@@ -1,6 +1,6 @@
 """Many lanes and what is chosen among them. Oracles: the truth behind made-up rows, and rows that teach nothing."""
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -106,10 +106,16 @@ def test_the_set_that_ranks_unseen_rows_better_has_nearly_all_of_the_say():
         assert np.sum(rank(sets, y, visits=2000).shares_[best]) > 0.95
 
 
+def stop_after(calls):
+    """A ``stop`` that is true from the call with this number on."""
+    answers = iter([False] * (calls - 1))
+    return lambda: next(answers, True)
+
+
 @pytest.mark.parametrize("n_sets", [1, 3])
 def test_an_ensemble_that_is_stopped_at_once_has_learned_something(n_sets):
     X, y = two_normals(2000)
-    ensemble = rank([X] * n_sets, y, monitor=lambda n_rows, end: True)
+    ensemble = rank([X] * n_sets, y, stop=stop_after(1))
     assert 0 < ensemble.done_ < 1
     assert len(ensemble.weights_) == len(ensemble.shares_) == 1
     assert roc_auc_score(y, X @ ensemble.weights_[0]) > 0.7
@@ -117,54 +123,34 @@ def test_an_ensemble_that_is_stopped_at_once_has_learned_something(n_sets):
 
 def test_an_ensemble_stopped_on_the_way_says_how_far_it_came():
     X, y = two_normals(2000)
-    answers = iter([False] * 3 + [True] * 9)
-    early, late = (
-        rank([X], y, monitor=lambda n_rows, end: True),
-        rank([X], y, monitor=lambda n_rows, end: next(answers)),
-    )
-    assert early.done_ < late.done_ < 1
+    done = []
+    for asked in (1, 3, 5, 10**9):
+        numbers = count(1)
+        done.append(rank([X], y, stop=lambda numbers=numbers, asked=asked: next(numbers) >= asked).done_)
+    assert 0 < done[0] and all(a < b for a, b in pairwise(done)) and done[-1] == 1
 
 
-def test_a_monitor_is_told_of_ever_more_rows_and_changes_nothing():
+def test_it_is_asked_often_and_what_is_not_stopped_is_the_same():
+    """At least once in a tenth of the rows."""
     X, y = two_normals(2000)
-    seen = []
-
-    def monitor(n_rows, end):
-        seen.append(n_rows)
-        end()
-
-    unwatched, watched = rank([X, X**2], y), rank([X, X**2], y, monitor=monitor)
-    assert seen == sorted(seen) and len(set(seen)) > 10 and seen[-1] == 2 * VISITS
-    for a, b in zip(unwatched.weights_, watched.weights_):
+    asked = []
+    plain, watched = rank([X, X**2], y), rank([X, X**2], y, stop=lambda: asked.append(1))
+    assert len(asked) > 20 and plain.done_ == watched.done_ == 1
+    for a, b in zip(plain.weights_, watched.weights_):
         np.testing.assert_array_equal(a, b)
-    assert unwatched.intercept_ == watched.intercept_
-    np.testing.assert_array_equal(unwatched.held_out_scores_, watched.held_out_scores_)
+    assert plain.intercept_ == watched.intercept_
+    np.testing.assert_array_equal(plain.held_out_scores_, watched.held_out_scores_)
 
 
-@pytest.mark.parametrize("calls", [2, 7, 15])
-def test_what_a_monitor_sees_is_what_an_end_at_that_moment_gives(calls):
+def test_an_ensemble_stopped_in_its_second_set_has_two():
     X, y = two_normals(2000)
-    seen = []
-
-    def see(n_rows, end):
-        end()
-        seen.append((n_rows, [weights.copy() for weights in ensemble.weights_], ensemble.intercept_))
-
-    def stop(n_rows, end):
-        seen.append(n_rows)
-        return len(seen) == calls
-
-    sets = [(A.astype(np.float32), np.arange(len(y))) for A in (X, X**2)]
-    rng = np.random.RandomState(0)
-    ensemble = LaneEnsemble(VISITS, rng)
-    ensemble.fit(sets, y, inner_folds(y, 3, rng), see)
-    n_rows, weights, intercept = seen[calls - 1]
-    seen = []
-    stopped = rank([X, X**2], y, monitor=stop)
-    assert seen[calls - 1] == n_rows and len(stopped.weights_) == len(weights)
-    for a, b in zip(stopped.weights_, weights):
-        np.testing.assert_array_equal(a, b)
-    assert stopped.intercept_ == intercept
+    of_one = []
+    rank([X], y, stop=lambda: of_one.append(1))
+    numbers = count(1)
+    ensemble = rank([X, X**2, X], y, stop=lambda: next(numbers) >= len(of_one) + 2)
+    assert len(ensemble.weights_) == len(ensemble.shares_) == 2
+    assert 1 / 3 < ensemble.done_ < 2 / 3
+    assert roc_auc_score(y, X @ ensemble.weights_[0]) > 0.7
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -232,6 +218,23 @@ def test_scores_that_differ_in_the_last_bit_may_be_ties_and_others_are_not():
     assert found[0] == 0.5 and found[1] in (0.5, 1.0) and found[2] == 1
 
 
+def test_a_set_of_one_feature_is_learned_from_on_as_many_rows_as_planned(monkeypatch):
+    rng = np.random.RandomState(0)
+    n, visited = 5_000, []
+    y = np.where(np.arange(n) % 9, -1, 1)
+    fold = lanes.inner_folds(y, 3, rng)
+    learn = lanes.PairLearner.learn
+    monkeypatch.setattr(
+        lanes.PairLearner, "learn", lambda self, F, *a, **b: visited.append(F.shape) or learn(self, F, *a, **b)
+    )
+    for rows in (np.arange(n), np.arange(300)):
+        F = (y + rng.randn(n)).astype(np.float32)[rows, None]
+        ensemble = lanes.LaneEnsemble(9_000, rng).fit([(F, rows)], y, fold)
+        assert sum(shape[0] for shape in visited) == min(lanes.VISITS_OF_ONE, len(rows))
+        assert ensemble.done_ == 1 and ensemble.weights_[0] > 0
+        visited.clear()
+
+
 # --- choosing among lanes --------------------------------------------------------------------------------------------
 
 
@@ -279,7 +282,7 @@ def test_a_choice_is_greedy_where_both_classes_have_many_rows(monkeypatch, n_pos
         monkeypatch.setattr(lanes, name, lambda *args, name=name, choice=choice: called.append(name) or choice(*args))
     X, y = two_normals(n_pos + n_neg, n_pos=n_pos)
     ensemble = rank([X, X**2], y, visits=700)
-    assert called == ["greedy_choice" if greedy else "soft_choice"] * 2
+    assert called == ["greedy_choice" if greedy else "soft_choice"]
     assert np.sum(ensemble.shares_) == pytest.approx(1) and np.shape(ensemble.shares_) == (2, 3)
     if greedy:
         assert ensemble.shares_[0].sum() > 0.5  # of which the truth is a sum

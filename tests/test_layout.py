@@ -12,28 +12,27 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 from conftest import ROOT
 
-from tenfold.later import UNUSED
-
 # From the top down. A module imports others of its own layer or of those below, never of one above.
 LAYERS = [
     {"exp"},
     {
-        "tenfold.baselines",
         "tenfold.comparison",
-        "tenfold.decisions",
-        "tenfold.efforts",
-        "tenfold.explain",
         "tenfold.extras",
         "tenfold.figures",
-        "tenfold.folds",
-        "tenfold.heads",
         "tenfold.page",
-        "tenfold.parallel",
-        "tenfold.parts",
         "tenfold.scoring",
-        "tenfold.stream_features",
         "tenfold.streams",
         "tenfold.terminal",
+    },
+    {"tenfold.explain", "tenfold.rounds"},
+    {
+        "tenfold.baselines",
+        "tenfold.decisions",
+        "tenfold.folds",
+        "tenfold.heads",
+        "tenfold.parallel",
+        "tenfold.parts",
+        "tenfold.stream_features",
     },
     {"tenfold", "tenfold.models", "tenfold.ranker"},
     {
@@ -48,12 +47,11 @@ LAYERS = [
         "tenfold.writing",
     },
     {"tenfold.readers", "preprocess"},
-    {"oam", "tenfold.later", "tenfold.memory"},
+    {"oam"},
 ]
 # What not everybody has, or takes long to import.
 LATE = ("matplotlib", "h5py", "pyarrow", "pandas", "distributed", "sklearn.datasets")
-MOST_LINES = {"exp": 285, "oam": 480, "preprocess": 349}
-MOST_LINES_IN_TENFOLD = 450
+MOST_LINES = 600
 AT_THE_TOP = {
     *("exp.py", "oam.py", "preprocess.py", "tenfold", "tests", "bench", "figures"),
     *("README.md", "report.md", "requirements.txt"),
@@ -153,18 +151,12 @@ def test_imports_stand_at_the_top(module):
     assert {name for name in inside if not f"{name}.".startswith(tuple(f"{late}." for late in LATE))} == set()
     used = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}
     used |= {node.attr for node in ast.walk(tree(module)) if isinstance(node, ast.Attribute)}
-    assert module == "tenfold.later" or not used & {"__import__", "import_module"}
-
-
-@pytest.mark.parametrize("module", PATHS)
-def test_no_module_imports_what_is_said_to_be_unused(module):
-    nodes = [node for node in ast.walk(tree(module)) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    assert not [name for node in nodes for name in names(node, module) if name.startswith(tuple(UNUSED))]
+    assert not used & {"__import__", "import_module"}
 
 
 @pytest.mark.parametrize("module", PATHS)
 def test_no_module_is_too_long_to_read(module):
-    assert len(PATHS[module].read_text(encoding="utf-8").splitlines()) <= MOST_LINES.get(module, MOST_LINES_IN_TENFOLD)
+    assert len(PATHS[module].read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
 def test_every_module_has_a_file_of_tests():

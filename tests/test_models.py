@@ -20,11 +20,12 @@ from tenfold.plan import Plan
 from tenfold.ranker import PublishedRanker
 from tenfold.readers.base import Data
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def fit(X, y, learner=AUCRanker, **settings):
-    return learner(random_state=0, **settings).fit(X, y)
+    effort = {"effort": 1 / 4} if learner is AUCRanker else {}
+    return learner(random_state=0, **effort, **settings).fit(X, y)
 
 
 def mixed_rows(n=80):
@@ -95,8 +96,10 @@ def test_a_model_of_many_columns_or_many_sparse_ones(tmp_path, monkeypatch):
             tree_rows=60,
             tree_columns=5,
             even=most_ranked > 0,
+            forest=0,
+            forest_rows=0,
         )
-        monkeypatch.setattr("tenfold.ranker.make_plan", lambda shape, budget, plan=plan: plan)
+        monkeypatch.setattr("tenfold.ranker.make_plan", lambda shape, effort, plan=plan: plan)
         model = fit(rows, y)
         assert model.score_function_.keep_sparse == sp.issparse(rows)
         model.save(tmp_path / "model.npz")
@@ -148,7 +151,7 @@ def test_a_model_of_wide_rows(tmp_path, monkeypatch, n, d):
     X[:, 4] = 1e6 + 1e3 * X[:, 4]
     make_plan = ranker.make_plan
     monkeypatch.setattr(
-        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), wide=True, landmarks=0)
+        ranker, "make_plan", lambda shape, effort: replace(make_plan(shape, effort), wide=True, landmarks=0)
     )
     raw = X.copy()
     model = fit(X, y)
@@ -170,7 +173,7 @@ def test_a_model_of_wide_rows_with_trees(tmp_path, monkeypatch, make):
     X[:, 1], X[:, 2], X[:, 5] = 5, X[:, 0], np.where(y > 0, 1, np.nan)
     X[::3, 5], X[:, 6] = 1, 1e6 + 1e3 * X[:, 6]
     make_plan, settings = ranker.make_plan, {"wide": True, "landmarks": 0, "trees": 6, "tree_columns": 9, "forest": 0}
-    monkeypatch.setattr(ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), **settings))
+    monkeypatch.setattr(ranker, "make_plan", lambda shape, effort: replace(make_plan(shape, effort), **settings))
     model = fit(make(X), y)
     function = model.score_function_
     assert list(function.feature_sets.sets) == ["trees", "linear"]
@@ -212,7 +215,7 @@ def test_raw_rows_of_extreme_columns_or_far_off_have_finite_scores(factor):
 def few_trees(monkeypatch, **changes):
     make_plan = ranker.make_plan
     monkeypatch.setattr(
-        ranker, "make_plan", lambda shape, budget: replace(make_plan(shape, budget), trees=4, **changes)
+        ranker, "make_plan", lambda shape, effort: replace(make_plan(shape, effort), trees=4, **changes)
     )
 
 
@@ -244,7 +247,7 @@ def test_a_model_with_trees(tmp_path, monkeypatch, n, make, most_ranked):
 
 def test_a_model_that_the_clock_cut_short(tmp_path):
     X, y = make_rows(9000, 3, 2250)
-    model = AUCRanker(random_state=0).fit(X, y, lambda n_rows, end: True)
+    model = AUCRanker(random_state=0).fit(X, y, stop=lambda: True)
     assert 0 < model.done_ < 1
     model.save(tmp_path / "model.npz")
     loaded = load_model(tmp_path / "model.npz")
@@ -272,7 +275,7 @@ def test_what_else_is_kept(tmp_path):
     assert loaded.data_.csv == csv and loaded.data_.first_index == 1 and loaded.data_.notes == []
     function = loaded.score_function_
     assert (function.slope, function.offset, function.is_calibrated) == (1.5, -0.1, True)
-    assert loaded.get_params() == {"features": "auto", "budget": 1.0, "random_state": 0}
+    assert loaded.get_params() == {"features": "auto", "effort": 0.25, "random_state": 0}
     assert set(loaded.predict(X)) == {"no", "yes"}
 
 
@@ -353,7 +356,7 @@ def test_files_that_are_no_sound_model(saved, change, message):
 
 
 @pytest.fixture(scope="module")
-def with_trees(tmp_path_factory, quick_plans):
+def with_trees(tmp_path_factory):
     """The bytes of a model with trees."""
     path = tmp_path_factory.mktemp("trees") / "model.npz"
     with pytest.MonkeyPatch.context() as patch:

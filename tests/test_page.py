@@ -16,7 +16,7 @@ from tenfold.decisions import best_threshold, cost_by_threshold
 from tenfold.explain import auc_of
 from tenfold.folds import Experiment, Fold
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 STRANGE = ["</script><script>document.title=1</script>", 'a "quoted" & <b>bold</b> name', "größe 身長 🙂", "x\u2028y"]
 MOST_BYTES = 500_000
 
@@ -93,9 +93,10 @@ def write(path, y, scores, n_folds=2, **found):
         Experiment.cross_validation(X, y, n_folds, 0) if n_folds > 1 else Experiment.train_and_test(X, y, X, y, "a.mat")
     )
     folds = [
-        Fold(roc_auc_score(y[test], scores[test]), scores[test], 1.0, [], {}, 1.0, {}) for _, test in experiment.splits
+        Fold(roc_auc_score(y[test], scores[test]), scores[test], 1.0, 0.0, 50, {}, 1.0, {})
+        for _, test in experiment.splits
     ]
-    about = "a.mat", np.array([-1, 1]), [("seed", 0)], "python exp.py"
+    about = "a.mat", np.array([-1, 1]), [("seed", 0)], "python exp.py", ""
     content = page.make_content(*about, experiment, folds, **found)
     page.write_page(path, content)
     return content
@@ -155,12 +156,35 @@ def test_a_page_changes_no_digit_and_may_be_all_that_is_asked_for(train, tmp_pat
     assert score(train, *FEW, "--page", path) == float(read_content(path)["auc"])  # a page of ours is written over
 
 
+def test_the_page_says_by_what_effort_and_warns_as_standard_error_does(save, train, tmp_path):
+    path, (X, y) = tmp_path / "result.html", make_rows(3000, 10, 300)
+    for argv, effort in (([train, *FEW], "1/16"), ([save("more.mat", x=X, y=y), "--budget", 0.2], "1/4")):
+        code, _, err = call(*argv, "--page", path)
+        content = read_content(path)
+        assert code == 0 and dict(content["facts"])["effort"] == effort
+        assert content["warnings"] == [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert len(content["warnings"]) == 1 and "--budget 0.6 gives more" in content["warnings"][0]
+
+
+def test_the_page_of_a_sample_has_the_numbers_that_standard_error_has(save, tmp_path, monkeypatch):
+    """Those of the whole file, of which the sample has all positives and a tenth of the negatives."""
+    monkeypatch.setattr("tenfold.folds.MOST_ROWS", 400)
+    X, y = make_rows(3000, 4, 100)
+    code, _, err = call(save(x=X, y=y), *FEW, "--cost", "20,1", "--page", tmp_path / "result.html")
+    content = read_content(tmp_path / "result.html")
+    assert code == 0
+    points, start = content["points"], content["start"]
+    assert f"or the score above {points['thresholds'][start]:.6g} (moved threshold)" in err
+    assert (points["tp"][-1], points["fp"][-1]) == pytest.approx(outcome(err, "act on every row")[:2])
+
+
 def test_the_page_of_two_files_and_of_the_published_algorithm(train, tmp_path):
     path = tmp_path / "result.html"
     assert call(train, train, "--passes", 2, "--page", path)[0] == 0
     content = read_content(path)
     facts = dict(content["facts"])
     assert facts["learned from"] == f"{train}, 60 rows" and facts["learner"] == "the published algorithm, passes 2"
+    assert "effort" not in facts
     assert "on the rows of a test file" in content["interval"] and content["mean_roc"] is None
 
 

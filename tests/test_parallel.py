@@ -1,6 +1,5 @@
 """Work in other processes, on a Dask cluster, of whose two workers one is killed, or where joblib is told to run."""
 
-import io
 import os
 import re
 import signal
@@ -8,16 +7,19 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from zipfile import ZipFile
 
 import joblib
 import numpy as np
 import pytest
-from conftest import ROOT, call, linux, make_rows, refused
+from conftest import EFFORT, ROOT, Screen, call, linux, make_rows, refused, said_aucs, wait_for_workers
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from tenfold import parallel, parts
-from tenfold.parallel import in_processes, joblib_runs_elsewhere, through_joblib
+from tenfold import parallel
+from tenfold.parallel import Joblib, Workers, joblib_runs_elsewhere, workers
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 
 # --- processes -------------------------------------------------------------------------------------------------------
 
@@ -41,44 +43,85 @@ def fail(i):
     time.sleep(30)
 
 
-def sigint(i):
+def die(i):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ignores_ctrl_c(i):
     return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 @pytest.mark.parametrize("jobs, seconds", [(1, None), (1, 30), (2, None), (3, 30)])
 def test_each_piece_of_work_is_done_once_and_has_its_number(jobs, seconds):
-    assert dict(in_processes(jobs, range(7), power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
-    assert list(in_processes(jobs, range(0), power, 2, 5, seconds=seconds)) == []
+    with Workers(jobs, 2) as at_work:  # which know the base
+        assert at_work.run(range(7), power, 5, seconds=seconds) == {i: 2**i + 5 for i in range(7)}
+        assert at_work.run(range(7, 3, -2), power, -1, seconds=seconds) == {7: 127, 5: 31}
+        assert at_work.run(range(0), power, 5, seconds=seconds) == {}
 
 
-def test_one_job_needs_no_process_and_more_have_one_thread_each():
-    assert {pid for _, (pid, _) in in_processes(1, range(3), where)} == {os.getpid()}
-    with threadpool_limits(2):
-        found = [result for _, result in in_processes(2, range(4), where)]
-    assert os.getpid() not in {pid for pid, _ in found} and len({pid for pid, _ in found}) <= 2
-    assert {n for _, threads in found for n in threads} == {1}
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_work_is_done_by_other_processes_of_one_thread_each_which_stay(jobs):
+    with threadpool_limits(2), Workers(jobs) as at_work:
+        first, more = (at_work.run(range(6), where).values() for _ in range(2))
+        pids = {pid for pid, _ in [*first, *more]}
+        assert os.getpid() not in pids and len(pids) <= jobs
+        assert {n for _, threads in first for n in threads} == {1}
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}  # here they are as before
+    assert all(not alive(pid) for pid in pids)
 
 
-@linux
-def test_what_takes_too_long_is_ended():
-    done, begun = [], time.monotonic()
-    with pytest.raises(TimeoutError):
-        done.extend(i for i, _ in in_processes(2, range(2), wait, 30, seconds=1))
-    assert time.monotonic() - begun < 10
-    assert done in ([], [0])
+def alive(pid, patience=5.0):
+    """Whether a process still runs after some time to end."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < patience:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.02)
+    return True
 
 
-@linux
+def test_what_takes_too_long_is_given_up_and_the_workers_are_new():
+    begun = time.monotonic()
+    with Workers(2) as at_work:
+        old = {pid for pid, _ in at_work.run(range(4), where).values()}
+        done = at_work.run(range(3), wait, 30, seconds=1)
+        assert done in ({}, {0: 0}) and time.monotonic() - begun < 10
+        assert all(not alive(pid) for pid in old)
+        assert at_work.run(range(2), power, 3, 1) == {0: 2, 1: 4}
+
+
+def test_a_watch_sees_each_result_and_may_end_the_work():
+    seen, begun = [], time.monotonic()
+    with Workers(1) as at_work:
+        assert len(at_work.run(range(4), power, 2, 5, watch=lambda results: seen.append(dict(results)))) == 4
+        assert seen[0] == {} and seen[-1] == {0: 6, 1: 7, 2: 9, 3: 13}
+        assert all(before.items() <= after.items() for before, after in pairwise(seen))
+        done = at_work.run(range(9), wait, 15, watch=lambda results: len(results) == 1)
+    assert done == {0: 0} and time.monotonic() - begun < 10
+
+
 def test_a_failure_is_passed_on_and_ends_the_others():
     begun = time.monotonic()
-    with pytest.raises(ValueError, match="not this one"):
-        list(in_processes(2, range(2), fail))
-    assert time.monotonic() - begun < 10
+    with Workers(2) as at_work:
+        with pytest.raises(ValueError, match="not this one"):
+            at_work.run(range(2), fail)
+        assert time.monotonic() - begun < 10
+        assert at_work.run(range(2), power, 3, 1) == {0: 2, 1: 4}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-@pytest.mark.parametrize("start", ["in_processes", "processes"])
-def test_ctrl_c_while_processes_start_comes_once_they_have_started(monkeypatch, start):
+@posix
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_worker_that_is_killed_is_an_error_and_there_are_new_ones(jobs):
+    with Workers(jobs) as at_work:
+        with pytest.raises(parallel.BrokenProcessPool):
+            at_work.run(range(3), die)
+        assert at_work.run(range(2), power, 3, 1) == {0: 2, 1: 4}
+
+
+@posix
+def test_ctrl_c_while_processes_start_comes_once_they_have_started(monkeypatch):
     """In those that are half made it would be lost. It comes with each that is made."""
     made, submit = [], ProcessPoolExecutor.submit
 
@@ -89,21 +132,18 @@ def test_ctrl_c_while_processes_start_comes_once_they_have_started(monkeypatch, 
 
     monkeypatch.setattr(ProcessPoolExecutor, "submit", slow)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with pytest.raises(KeyboardInterrupt):
-        if start == "in_processes":
-            list(in_processes(2, range(3), power, 2, 5))
-        else:
-            with parallel.processes(2) as run:
-                list(run(3, power, 2, 5))
+    with pytest.raises(KeyboardInterrupt), Workers(2) as at_work:
+        at_work.run(range(3), power, 2, 5)
     assert len(made) == 3
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@posix
 def test_workers_leave_ctrl_c_to_the_first_process():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert all(ignored for _, ignored in in_processes(2, range(2), sigint))
+    with Workers(2) as at_work:
+        assert at_work.run(range(2), ignores_ctrl_c) == {0: True, 1: True}
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
@@ -112,15 +152,48 @@ def test_workers_leave_ctrl_c_to_the_first_process():
 
 def test_whether_joblib_has_been_told_where_to_run():
     assert not joblib_runs_elsewhere()
-    with joblib.parallel_config(backend="threading"):
+    with workers(1, None, "data") as here:
+        assert isinstance(here, Workers) and here.data == ("data",)
+    with joblib.parallel_config(backend="threading", n_jobs=3):
         assert joblib_runs_elsewhere()
+        with workers(1, None, "data") as there:
+            assert isinstance(there, Joblib) and there.data == ("data",)
     assert not joblib_runs_elsewhere()
 
 
-@pytest.mark.parametrize("seconds", [None, 30])
-def test_joblib_does_each_piece_of_work_once(seconds):
+@pytest.fixture
+def elsewhere():
+    """Joblib, told to run two pieces of work at a time, in threads."""
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert dict(through_joblib(7, power, 2, 5, seconds=seconds)) == {i: 2**i + 5 for i in range(7)}
+        yield
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_joblib_does_each_piece_of_work_once(backend):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        for seconds in (None, 30):
+            assert Joblib(2).run(range(7), power, 5, seconds=seconds) == {i: 2**i + 5 for i in range(7)}
+        with pytest.raises(ValueError, match="not this one"):
+            Joblib().run([1], fail)
+
+
+@pytest.mark.filterwarnings("error")
+def test_joblib_ends_where_a_watch_says_so(elsewhere):
+    seen, begun = [], time.monotonic()
+    assert len(Joblib(2).run(range(4), power, 5, watch=lambda results: seen.append(len(results)))) == 4
+    assert [n for n in seen if n] == [1, 2, 3, 4]
+    assert len(Joblib().run([0, 1, 2, 9, 9, 9], wait, 0.3, watch=lambda results: len(results) == 2)) == 2
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pieces, seconds_each", [([0, 9, 9], 1.0), ([1] * 12, 0.5)])
+def test_joblib_gives_up_what_takes_too_long(elsewhere, pieces, seconds_each):
+    """One piece of work, or all of them together."""
+    begun = time.monotonic()
+    done = Joblib().run(pieces, wait, seconds_each, seconds=0.8)
+    assert 0.5 < time.monotonic() - begun < 2
+    assert len(done) < 6
 
 
 def test_the_program_that_is_sent_away_is_whole(tmp_path):
@@ -137,17 +210,47 @@ def test_the_program_that_is_sent_away_is_whole(tmp_path):
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
-FOLDS = ("--folds", 4, "--budget", 1)
+FOLDS = ("--folds", 4, *EFFORT)
 
 
 @pytest.fixture
-def endless(monkeypatch):
-    """The clock stops nothing, however busy the machine is."""
-    monkeypatch.setattr("tenfold.folds.RESERVE", -999.0)
+def here(train):
+    """What the command prints if one worker does all."""
+    code, out, err = call(train, *FOLDS, "--jobs", 1)
+    assert code == 0
+    return out, said_aucs(err)
 
 
-def aucs(err):
-    return re.search(r"AUC of each fold: (.*)", err)[1]
+def test_the_digits_are_the_same_for_any_number_of_jobs(train, here):
+    for jobs in (2, 64):
+        code, out, err = call(train, *FOLDS, "--jobs", jobs)
+        assert (code, out, said_aucs(err)) == (0, *here)
+
+
+ELSEWHERE = """
+import sys
+import joblib
+
+sys.path.insert(0, sys.argv.pop(1))
+import exp
+
+with joblib.parallel_config(backend=sys.argv.pop(1), n_jobs=2):
+    joblib.Parallel()(joblib.delayed(abs)(i) for i in range(3))  # it has started what it needs
+    sys.exit(exp.main())
+"""
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_the_digits_are_the_same_where_joblib_is_told_to_run(train, here, backend):
+    argv = [sys.executable, "-c", ELSEWHERE, str(ROOT), backend, str(train), *map(str, FOLDS)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(argv, **pipes, start_new_session=True) as process:
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # also what joblib has started
+    assert (process.returncode, out, said_aucs(err)) == (0, *here)
 
 
 CLUSTER = """
@@ -182,11 +285,18 @@ def cluster(tmp_path_factory):
         process.stdin.close()
 
 
-def test_a_cluster_gives_the_same_digits(cluster, train, endless):
-    here, there = (call(train, *FOLDS, *argv) for argv in ((), ("--scheduler", cluster[0])))
-    assert here[:2] == there[:2] and here[0] == 0
-    assert "all planned work was done" in here[2] and "all planned work was done" in there[2]
-    assert aucs(here[2]) == aucs(there[2])
+def test_a_cluster_gives_the_same_digits(cluster, train, here):
+    code, out, err = call(train, *FOLDS, "--scheduler", cluster[0])
+    assert (code, out, said_aucs(err)) == (0, *here)
+
+
+def test_a_cluster_has_rounds_too(cluster, train):
+    """Whose last one can be repeated here."""
+    code, out, err = call(train, "--folds", 4, "--budget", 5, "--scheduler", cluster[0])
+    assert code == 0 and err.count("mean AUC") > 1
+    effort = re.search(r"\(--effort (\S+) repeats it\)", err)[1]
+    again = call(train, "--folds", 4, "--effort", effort)
+    assert again[:2] == (0, out) and said_aucs(again[2]) == said_aucs(err)
 
 
 def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
@@ -194,8 +304,8 @@ def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
     assert refused("no feature varies", path, "--scheduler", cluster[0], "-q").count("\n") == 1
 
 
-class Killer(io.StringIO):
-    """Standard error that kills a process as soon as some words are written to it."""
+class Killer(Screen):
+    """A terminal that kills a process as soon as some words are written to it."""
 
     def __init__(self, pid, words):
         super().__init__()
@@ -208,14 +318,14 @@ class Killer(io.StringIO):
         return super().write(text)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@posix
 def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
     X, y = make_rows(400, 5, 80)
     argv = [save(x=X, y=y), "--folds", 4, "--budget", 100, "--update", "sequential", "--passes", 3]
     expected, killer = call(*argv), Killer(cluster[1].pop(), "fold 1/")
     code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
     assert code == 0 and killer.has_killed, err
-    assert out == expected[1] and aucs(err) == aucs(expected[2])
+    assert out == expected[1] and said_aucs(err) == said_aucs(expected[2])
 
 
 DYING = """
@@ -223,10 +333,10 @@ import os, signal, sys
 from multiprocessing.connection import Connection
 sys.path.insert(0, sys.argv[1])
 import exp
-from tenfold import folds, parallel
+from tenfold import parallel, rounds
 
 parallel.LOOK_AGAIN = 0.3
-run_fold = folds.run_fold
+run_fold = rounds.run_fold
 
 def die_while_sending(i, *work):
     def send_half(self, content, write=os.write):
@@ -237,7 +347,7 @@ def die_while_sending(i, *work):
         Connection._send = send_half
     return run_fold(i, *work)
 
-folds.run_fold = die_while_sending
+rounds.run_fold = die_while_sending
 sys.argv[1:] = [sys.argv[2], "--folds", "4", "--jobs", "2", "-q", "--update", "gradient"]
 exec(compile(open(exp.__file__).read(), exp.__file__, "exec"), {"__name__": "__main__", "__file__": exp.__file__})
 """
@@ -253,12 +363,12 @@ def test_a_worker_that_is_killed_while_it_sends_a_result_is_one_line(train):
 
 
 BROKEN_OFF = """
-from contextlib import closing
 import numpy as np
-from tenfold.parallel import in_processes
+from tenfold.parallel import Workers
 for n in range(3):
-    with closing(in_processes(2, range(1_000_000, 1_000_006), np.ones)) as results:
-        print(len(next(results)[1]), flush=True)
+    with Workers(2) as at_work:
+        results = at_work.run(range(1_000_000, 1_000_006), np.ones, watch=len)
+        print(len(results), flush=True)
 """
 
 
@@ -267,7 +377,7 @@ def test_work_that_is_broken_off_while_results_are_sent_does_not_keep_the_proces
     argv = [sys.executable, "-c", BROKEN_OFF]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONPATH": str(ROOT)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.split()) == 3
+    assert len(done.stdout.split()) == 3 and all(0 < int(n) < 6 for n in done.stdout.split())
 
 
 @pytest.fixture
@@ -280,38 +390,11 @@ def days(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_stream_on_a_cluster_gives_the_same_digits(cluster, days, monkeypatch):
-    monkeypatch.chdir(days)  # the workers are elsewhere
-    argv = "--stream", "day-*.csv", "--features", "linear"
-    here, there = (call(*argv, *how) for how in (("--jobs", 2), ("--scheduler", cluster[0])))
-    assert here[:2] == there[:2] and here[0] == 0
-    assert "parts at a time" in here[2] and "parts at a time" in there[2]
-    assert re.findall(r"AUC .*", here[2]) == re.findall(r"AUC .*", there[2])
-
-
 def test_a_damaged_part_is_named_from_a_cluster_too(cluster, days):
     with (days / "day-3.csv").open("a") as file:
         file.write("1,2,3,maybe\n")
     err = refused("day-3.csv: ", "--stream", days, "--features", "linear", "--scheduler", cluster[0], "-q")
     assert err.count("\n") == 1 and ("the label maybe is not one of" in err or "two classes" in err)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-def test_a_worker_that_is_killed_changes_no_digit_of_a_stream(cluster, days, monkeypatch):
-    argv = ["--stream", days, "--update", "sequential", "--C", "1e-9", "--buffer", 4]
-    expected, killed, merge = call(*argv, "--jobs", 2), [], parts.State.merge
-
-    def merge_and_kill(*arguments):
-        if not killed:  # after the first round of several
-            killed.append(cluster[1].pop())
-            os.kill(killed[0], signal.SIGKILL)
-        return merge(*arguments)
-
-    monkeypatch.setattr(parts.State, "merge", merge_and_kill)
-    code, out, err = call(*argv, "--scheduler", cluster[0])
-    assert code == 0 and killed, err
-    assert "parts at a time" in err
-    assert out == expected[1] and re.findall(r"AUC .*", err) == re.findall(r"AUC .*", expected[2])
 
 
 def test_where_there_is_no_cluster(train, monkeypatch):
@@ -322,29 +405,22 @@ def test_where_there_is_no_cluster(train, monkeypatch):
     assert refused("--scheduler needs Dask, which is not installed", train, "--scheduler", "x", "-q").count("\n") == 1
 
 
-def test_folds_run_where_joblib_is_told(train, endless):
-    here = call(train, *FOLDS)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        there = call(train, *FOLDS)
-    assert (here[:2], aucs(here[2])) == (there[:2], aucs(there[2]))
-
-
 PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from tenfold.parallel import in_processes
+from tenfold.parallel import Workers
 
 print("ready", flush=True)
-list(in_processes(3, range(6), lambda i: time.sleep(60)))
+Workers(3).run(range(60, 66), time.sleep)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="what is called is not sent to other processes as it is here")
+@posix
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
 def test_workers_end_with_a_process_that_is_killed_and_hold_no_pipe(name):
     argv = [sys.executable, "-c", PROGRAM, str(ROOT)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"ready\n"
-        time.sleep(1)
+        wait_for_workers(process, 3)
         process.send_signal(getattr(signal, name))
         process.communicate(timeout=20)  # returns when the last process that holds the pipes has ended

@@ -8,14 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import QUICK, call, refused, score
+from conftest import FEW, QUICK, call, refused, score
 
 from preprocess import InputError
 from tenfold.readers import length, load, stream
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytestmark = pytest.mark.usefixtures("quick_plans")
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def test_a_model_scores_a_table_whose_columns_are_in_another_order_and_without_l
     other = table[table.columns[::-1]].drop(columns="sick").assign(more=1.0)
     other.to_parquet(tmp_path / "b.parquet")
     other.to_csv(tmp_path / "b.csv", index=False)
-    assert call(tmp_path / "a.parquet", "--folds", 2, "--save", tmp_path / "m.npz")[0] == 0
+    assert call(tmp_path / "a.parquet", *FEW, "--save", tmp_path / "m.npz")[0] == 0
     for kind in ("parquet", "csv"):
         argv = "--model", tmp_path / "m.npz", tmp_path / f"b.{kind}", "--scores", tmp_path / f"{kind}.out"
         code, _, err = call(*argv)

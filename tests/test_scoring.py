@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import FEW, RESULT, call, make_rows, outcome, read_scores, refused, score
+from conftest import EFFORT, FEW, RESULT, call, make_rows, outcome, read_scores, refused, score
 from scipy.io import savemat
 from scipy.special import expit
 from sklearn.datasets import dump_svmlight_file
@@ -13,14 +13,14 @@ from tenfold import AUCRanker, load_model
 from tenfold.ranker import PublishedRanker
 from tenfold.scoring import score_file
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.mark.parametrize("argv", [[], ["--features", "linear"], ["--passes", 2]])
+@pytest.mark.parametrize("argv", [EFFORT, [*EFFORT, "--features", "linear"], ["--passes", 2]])
 def test_a_saved_model_scores_another_file_and_changes_no_digit(train, save, tmp_path, argv):
-    plain = score(train, *FEW, *argv)
+    plain = score(train, "--folds", 3, *argv)
     model, scores = tmp_path / "model.npz", tmp_path / "scores.csv"
-    code, out, err = call(train, *FEW, *argv, "--save", model)
+    code, out, err = call(train, "--folds", 3, *argv, "--save", model)
     assert code == 0 and float(RESULT.fullmatch(out)[1]) == plain
     assert f"the model, learned from all 60 rows, is in {model}" in err
     X, y = make_rows(seed=1)
@@ -32,7 +32,7 @@ def test_a_saved_model_scores_another_file_and_changes_no_digit(train, save, tmp
     np.testing.assert_array_equal(columns["score"], load_model(model).decision_function(X))  # to the last digit
 
 
-@pytest.mark.parametrize("argv", [[], ["--features", "linear"]])
+@pytest.mark.parametrize("argv", [EFFORT, [*EFFORT, "--features", "linear"]])
 def test_the_model_of_two_files_is_the_one_that_was_tested(train, save, tmp_path, argv):
     X, y = make_rows(seed=1)
     model, test = tmp_path / "model.npz", save("test.mat", x=X, y=y)

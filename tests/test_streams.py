@@ -5,14 +5,13 @@ import gzip
 import os
 import re
 import signal
-import time
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from conftest import RESULT, Screen, call, command, frames, make_rows, refused, score
+from conftest import RESULT, Screen, call, command, frames, make_rows, refused, score, wait_for_workers
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import roc_auc_score
 
@@ -354,6 +353,16 @@ def test_files_by_name_directory_and_pattern_are_the_same_stream(big, tmp_path, 
     assert f"{directory}: not read: README.md, sub/" in err
 
 
+def test_files_of_a_stream_are_not_written_to(big, tmp_path):
+    """However they were named: as a directory, by a pattern, or one by one."""
+    directory = write_parts("csv", *big, tmp_path / "days")
+    last = directory / "day-4.csv"
+    before = last.read_bytes()
+    for names in ([directory], [directory / "day-*.csv"], sorted(directory.iterdir())):
+        refused(f"--save {last} is a file to read", "--stream", *names, "--save", last, "--force")
+    assert last.read_bytes() == before
+
+
 def test_copies_under_another_name(tmp_path):
     """Labels alone may well be the same in several files."""
     for name, X in [("a", np.eye(3)), ("b", np.ones((3, 3))), ("c", np.eye(3))]:
@@ -475,7 +484,7 @@ def test_workers_end_with_the_command(tmp_path, name):
     np.save(tmp_path / "y.npy", y)
     how = ["--update", "sequential", "--C", "1e-9", "--buffer", "100", "--jobs", "2"]
     process = command("--stream", tmp_path / "x.npy", tmp_path / "y.npy", *how, start_new_session=True)
-    time.sleep(4)
+    wait_for_workers(process, 2)
     assert process.poll() is None
     (os.killpg if name == "SIGINT" else os.kill)(process.pid, getattr(signal, name))
     out, err = process.communicate(timeout=20)  # returns when the last process that holds the pipes has ended

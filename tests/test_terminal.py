@@ -2,69 +2,74 @@
 
 import re
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import QUICK, RESULT, Screen, call, fold_aucs, frames
+from conftest import EFFORT, QUICK, RESULT, Screen, call, fold_aucs, frames, said_aucs
 
 from tenfold.decisions import Outcome
 from tenfold.folds import Fold
+from tenfold.rounds import Round
 from tenfold.terminal import Terminal
 
-pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("quick_plans")]
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_summary_on_stderr(save, rows):
     X, y = rows
     X = np.column_stack([X, X[:, 0], np.ones(len(X))])
     X[0, 1] = np.nan
-    code, out, err = call(save(x=X, y=y), "--folds", 3)
+    code, out, err = call(save(x=X, y=y), "--folds", 3, *EFFORT)
     assert code == 0 and RESULT.fullmatch(out)
     assert "60 rows x 6 features, 15 positive (label 1), 45 negative (label -1)" in err
     assert "constant columns dropped: 1; copies of other columns dropped: 1\n" in err
     assert "missing values replaced" in err
-    aucs = np.array(re.search(r"AUC of each fold: (.*)", err)[1].split(), float)
+    aucs = np.array(said_aucs(err).split(), float)
     mean, deviation = map(float, re.search(r"mean (\S+) \+/- (\S+)", err).groups())
     assert len(aucs) == 3
     assert mean == pytest.approx(aucs.mean(), abs=1e-4) == float(out.split()[-1])
     assert deviation == pytest.approx(aucs.std(ddof=1), abs=2e-4)
-    assert re.search(r"\d s of 10 s; all planned work was done", err)
+    (said,) = re.findall(r"^effort 1/16: mean AUC (\S+), \d+\.\d s$", err, re.M)
+    assert float(said) == mean
+    assert re.fullmatch(r"\d\.\d s of 10 s; effort 1/16 \(--effort 1/16 repeats it\)", err.splitlines()[-1])
 
 
 def test_quiet_says_nothing_on_stderr(train):
-    code, out, err = call(train, "-q", *QUICK)
-    assert (code, err) == (0, "") and RESULT.fullmatch(out)
+    for argv in (QUICK, EFFORT):
+        code, out, err = call(train, "-q", *argv)
+        assert (code, err) == (0, "") and RESULT.fullmatch(out)
 
 
-def test_progress_is_one_live_line_on_a_terminal_and_plain_lines_elsewhere(train):
-    assert "\r" not in call(train, *QUICK)[2]
+def test_progress_is_one_live_line_on_a_terminal_and_a_plain_line_elsewhere(train):
+    plain = call(train, *QUICK)[2]
+    assert "\r" not in plain and "fold 1/2" not in plain
+    (said,) = re.findall(r"^mean AUC (\S+), \d+\.\d s$", plain, re.M)
     live = call(train, *QUICK, stderr=Screen())[2]
-    assert re.search(r"\r[^\n]*fold 1/2[^\n]*\r[^\n]*fold 2/2[^\n]*\n", live)
+    assert re.search(r"\r[^\n]*fold 0/2[^\n]*\r[^\n]*fold 2/2[^\n]*\r +\rmean AUC " + said, live)
 
 
-def test_the_live_line_shows_a_bar_the_fold_the_mean_and_the_seconds_left(train):
-    aucs = np.array(fold_aucs(train, "--folds", 4, "--jobs", 1, "--passes", 1).split(), float)
-    live = frames(call(train, "--folds", 4, "--jobs", 1, "--passes", 1, stderr=Screen())[2])
-    assert len(live) == 5
-    for k, line in enumerate(live):
+def test_the_live_line_shows_a_bar_the_effort_the_fold_the_mean_and_the_seconds_left(train):
+    argv = train, "--folds", 4, "--jobs", 1, *EFFORT
+    aucs = np.array(fold_aucs(*argv).split(), float)
+    live = [line for line in frames(call(*argv, stderr=Screen())[2]) if " fold " in line]
+    assert live[0].endswith("fold 0/4") and len(live) > 2
+    for line in live:
         bar, text = line.split(" ", 1)
+        k = int(re.match(r"effort 1/16: fold (\d)/4", text)[1])
         assert (bar.count("█"), bar.count("░")) == (5 * k, 20 - 5 * k)
-        assert text.startswith(f"fold {k}/4")
-        assert re.search(r"\d\.\d s left$" if k < 4 else r"\d\.\d s$", text)
-        if k > 1:
-            mean, deviation = map(float, re.search(r"mean AUC (\S+) \+/- (\S+),", text).groups())
-            assert mean == pytest.approx(aucs[:k].mean(), abs=1e-4)
-            assert deviation == pytest.approx(aucs[:k].std(ddof=1), abs=1e-4)
+        if k > 0:
+            mean, left = map(float, re.search(r"mean AUC (\S+), (\d+\.\d) s left$", text).groups())
+            assert mean == pytest.approx(aucs[:k].mean(), abs=1e-4) and (k < 4 or left == 0)
 
 
 @pytest.mark.parametrize("columns", ["200", "30", "5"])
 def test_the_live_line_never_wraps(train, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    live = call(train, *QUICK, stderr=Screen())[2]
-    assert max(map(len, frames(live))) < int(columns)
-    assert live.count("\r") == 3
+    shown = frames(call(train, *QUICK, stderr=Screen())[2])
+    *live, blank, rest = shown
+    assert len(live) > 1 and max(map(len, live)) < int(columns)
+    assert blank == "" and rest.startswith("mean AUC")  # nothing of it is left
 
 
 @pytest.mark.parametrize("variable, value", [("NO_COLOR", "1"), ("TERM", "dumb"), (None, None)])
@@ -82,7 +87,8 @@ def test_colour_only_where_it_is_welcome(train, monkeypatch, variable, value):
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", None, "no such encoding"])
 def test_a_terminal_that_knows_few_characters_gets_a_plain_bar(train, encoding):
     live = call(train, *QUICK, stderr=Screen(encoding))[2]
-    assert live.isascii() and "#" * 10 + "." * 10 in live
+    assert live.isascii() and frames(live)[0].startswith("." * 20 + " fold 0/2")
+    assert any(frame.startswith("#" * 20 + " fold 2/2") for frame in frames(live))
 
 
 # --- what is said, word by word --------------------------------------------------------------------------------------
@@ -97,7 +103,12 @@ def terminal(monkeypatch):
 
 def fold_of(auc=0.75, missing=0, constant=0, duplicated=0, done=1.0, **shares):
     changes = {"missing": missing, "constant": constant, "duplicated": duplicated}
-    return Fold(auc, None, 1.0, [], changes, done, shares or {"linear": 1.0})
+    return Fold(auc, None, 1.0, 0.0, 50, changes, done, shares or {"linear": 1.0})
+
+
+def rounds_of(*folds, effort=1.0, seconds=2.0):
+    """A round of other folds, and one of these."""
+    return [Round(1 / 4, [fold_of(0.6)] * len(folds), 0.5), Round(effort, list(folds), seconds)]
 
 
 def test_the_data_in_a_line(terminal, capsys):
@@ -105,45 +116,69 @@ def test_the_data_in_a_line(terminal, capsys):
     assert capsys.readouterr() == ("", "a.mat: 5 rows x 3 features, 2 positive (label 2), 3 negative (label 0)\n")
 
 
-def test_a_summary_of_folds(terminal, capsys):
-    terminal.summary([fold_of(0.75, 3, 1), fold_of(0.85, 5, 1)], with_curves=False)
+def test_a_summary_is_of_the_folds_of_the_last_round(terminal, capsys):
+    terminal.summary(rounds_of(fold_of(0.75, 3, 1), fold_of(0.85, 5, 1), effort=1.5))
     assert capsys.readouterr().err.splitlines() == [
         "preprocessing: columns scaled, bias column added; missing values replaced by column means: 3 to 5; "
         "constant columns dropped: 1",
         "AUC of each fold: 0.7500 0.8500",
         "mean 0.8000 +/- 0.0707 (standard deviation over 2 folds)",
-        "3.0 s of 10 s; all planned work was done",
+        "3.0 s of 10 s; effort 1.5 (--effort 1.5 repeats it)",
     ]
+    assert terminal.taken == 3
 
 
 @pytest.mark.parametrize(
     "done, percent", [((0.5, 1.0), 75), ((0.999, 1.0), 99), ((0.9999, 0.9999), 99), ((0.001, 0.001), 0)]
 )
-def test_a_summary_of_folds_that_the_clock_has_stopped_never_says_all(terminal, capsys, done, percent):
-    terminal.summary([fold_of(done=share) for share in done], with_curves=True)
-    last = capsys.readouterr().err.splitlines()[-1]
-    ending = f"time ran out, learning stopped at {percent}% of the plan"
-    assert last == f"3.0 s of 10 s, and more for the points of curves; {ending}"
+@pytest.mark.parametrize("effort", [1 / 4, None])
+def test_a_summary_of_folds_that_the_clock_has_stopped_warns_and_never_says_all(
+    terminal, capsys, done, percent, effort
+):
+    terminal.summary(rounds_of(*(fold_of(done=share) for share in done), effort=effort))
+    *_, time_used, warning = capsys.readouterr().err.splitlines()
+    assert time_used.startswith("3.0 s of 10 s")
+    assert warning == (f"warning: time ran out, learning stopped at {percent}% of the plan; --budget 30 gives more")
 
 
-def test_quiet_keeps_a_warning_that_the_plan_was_not_done(terminal, capsys):
+def test_quiet_keeps_warnings_only(terminal, capsys):
     terminal.quiet = True
-    terminal.summary([fold_of()], with_curves=False)
+    terminal.summary(rounds_of(fold_of()))
     assert capsys.readouterr().err == ""
-    terminal.summary([fold_of(done=0.5)], with_curves=False)
-    assert capsys.readouterr().err == "warning: time ran out, learning stopped at 50% of the plan\n"
-    terminal.summary([replace(fold_of(done=0.5), effort=0.25)], with_curves=False)
-    slow = "this machine is slow or busy: learned with a quarter of the usual effort"
-    assert capsys.readouterr().err == f"{slow}\n"
-    terminal.quiet = False
-    terminal.summary([replace(fold_of(), effort=0.25)], with_curves=False)
-    assert capsys.readouterr().err.splitlines()[-2:] == ["3.0 s of 10 s; less work was planned than usual", slow]
+    terminal.summary(rounds_of(fold_of(done=0.5)))
+    assert capsys.readouterr().err.count("\n") == 1
+    terminal.summary(rounds_of(fold_of(), effort=1 / 4))
+    assert re.fullmatch(
+        r"warning: learned with effort 1/4, .* --effort 1 takes about \d+ s .*\n", capsys.readouterr().err
+    )
+
+
+def test_an_effort_that_was_given_is_no_reason_to_warn(terminal, capsys):
+    terminal.pinned = True
+    terminal.summary(rounds_of(fold_of(), effort=1 / 4))
+    assert capsys.readouterr().err.splitlines()[-1] == "3.0 s of 10 s; effort 1/4 (--effort 1/4 repeats it)"
+
+
+def test_it_is_said_where_the_budget_was_not_enough(terminal, capsys):
+    terminal.budget = 2.5
+    terminal.summary(rounds_of(fold_of()))
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "3.0 s of 2.5 s, which is over the budget; effort 1 (--effort 1 repeats it)"
 
 
 def test_a_summary_of_one_fold_has_no_deviation(terminal, capsys):
-    terminal.summary([fold_of()], with_curves=False)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2 and not any("fold" in line for line in lines)
+    terminal.summary(rounds_of(fold_of(), effort=None))
+    assert capsys.readouterr().err.splitlines() == [
+        "preprocessing: columns scaled, bias column added",
+        "3.0 s of 10 s",
+    ]
+
+
+def test_a_sample_of_the_rows_is_told_of(terminal, capsys):
+    terminal.rows_used(70, 70)
+    assert capsys.readouterr().err == ""
+    terminal.rows_used(500_000, 600_000)
+    assert capsys.readouterr().err.startswith("500000 of 600000 rows are used, ")
 
 
 OUTCOMES = {"Bayes minimum risk": Outcome(18, 36, 2, 944, 1 / 3, 0.9, 0.486486, 134.0, 846 / 980)}
@@ -226,10 +261,12 @@ def test_nothing_live_is_said_where_there_is_no_terminal(terminal, capsys):
     terminal.streaming(123, 0.5)
     terminal.comparing("a learner", 1, 10)
     terminal.clear()
-    terminal.progress(1)([fold_of()])  # one fold has no progress
+    report, folds = terminal.progress(2), [fold_of(0.75), fold_of(0.85)]
+    for n in range(3):
+        report(1 / 4, folds[:n], None)
     assert capsys.readouterr() == ("", "")
-    terminal.progress(2)([fold_of()])
-    assert capsys.readouterr() == ("", "fold 1/2: mean AUC 0.7500, 3.0 s\n")
+    report(1 / 4, folds, Round(1 / 4, folds, 2.0))
+    assert capsys.readouterr() == ("", "effort 1/4: mean AUC 0.8000, 3.0 s\n")
 
 
 def test_a_standard_error_that_fails_or_is_missing_is_not_written_to_again(monkeypatch):

@@ -1,11 +1,14 @@
 """Sentences and table cells that standard error and the page share."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import exp
 from tenfold import words
+from tenfold.rounds import MOST_EFFORT, Round
 
 
 def fold(**settings):
@@ -29,14 +32,41 @@ def test_shares_are_said_largest_first():
 
 
 @pytest.mark.parametrize(
-    "effort, said", [(0.5, "half"), (0.0625, "a sixteenth"), (1 / 32, "a thirty-second"), (1, None)]
+    "effort, name", [(1 / 16, "1/16"), (0.375, "3/8"), (1, "1"), (1.125, "1.125"), (4.0, "4"), (0.1, "0.1")]
 )
-def test_the_effort_is_said_where_it_is_not_the_usual_one(effort, said):
-    line = words.effort_line([fold(effort=effort)] * 2)
-    assert line == (f"this machine is slow or busy: learned with {said} of the usual effort" if said else "")
-    assert words.effort_line([fold(effort=0.25), fold(effort=1), fold(effort=0.25)]).endswith(
-        "learned with less than the usual effort (all in 1 fold, a quarter in 2 folds)"
-    )
+def test_an_effort_is_written_as_the_option_takes_it(effort, name):
+    assert words.effort_name(effort) == name
+    assert exp.effort(name) == effort
+
+
+def test_the_effort_of_any_round_can_be_given_again():
+    """After steps of four, two others at most: then the time is used."""
+    for first, fours in product((1 / 4, 1 / 16), range(7)):
+        for others in product((1, 3, 2, 1.5), repeat=2):
+            effort = min(first * 4**fours * others[0] * others[1], MOST_EFFORT)
+            assert exp.effort(words.effort_name(effort)) == effort
+
+
+def round_of(effort, done=1.0):
+    return Round(effort, [fold(auc=0.75, done=done, fixed=1.0, seconds=4.0)], 3.0)
+
+
+def test_less_than_an_ordinary_fold_is_a_warning_unless_the_effort_was_given():
+    said = words.warning_line(round_of(1 / 4), 10, False)
+    assert said.startswith("warning: learned with effort 1/4, because") and "--effort 1 takes about 11 s" in said
+    assert words.warning_line(round_of(1 / 4), 10, True) == ""
+    assert words.warning_line(round_of(1.0), 10, False) == words.warning_line(round_of(None), 10, False) == ""
+
+
+@pytest.mark.parametrize("effort", [1 / 4, None])
+def test_a_cut_is_a_warning_that_says_what_to_do(effort):
+    said = words.warning_line(round_of(effort, 0.999), 10, False)
+    assert said == "warning: time ran out, learning stopped at 99% of the plan; --budget 30 gives more"
+
+
+def test_a_line_for_each_round():
+    assert words.round_line(round_of(1 / 4), 2.34) == "effort 1/4: mean AUC 0.7500, 2.3 s"
+    assert words.round_line(round_of(None), 2.34) == "mean AUC 0.7500, 2.3 s"
 
 
 def test_the_columns_in_the_table_and_the_others():

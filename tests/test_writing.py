@@ -120,6 +120,11 @@ def test_scores_come_back_to_the_last_digit(tmp_path, n_columns):
     assert n_columns < 3 or {line.split(b",")[-1] for line in lines[1:-1]} == {b"0", b"1"}
 
 
+def test_rows_that_are_not_all_have_their_own_numbers(tmp_path):
+    write_scores(tmp_path / "scores.csv", np.array([0.5, 2.0, -1.0]), rows=np.array([0, 7, 599_999]))
+    assert (tmp_path / "scores.csv").read_text() == "row,score\n1,0.5\n8,2.0\n600000,-1.0\n"
+
+
 def test_a_probability_may_be_missing_where_there_are_decisions(tmp_path):
     write_scores(tmp_path / "scores.csv", np.array([0.5, 2.0]), acted=np.array([False, True]))
     assert (tmp_path / "scores.csv").read_text() == "row,score,decision\n1,0.5,0\n2,2.0,1\n"

@@ -112,6 +112,11 @@ def find_streams(names):
     return groups, notes + find_copies(groups)
 
 
+def stream_files(names):
+    """All files of a stream, in order."""
+    return [path for paths in group_files(names)[0] for path in paths]
+
+
 def group_files(names):
     """As `find_streams`, without a look into the files for copies of others."""
     streamed = {reader: {e for unit in getattr(reader, "STREAMED", ()) for e in unit} for reader in READERS}

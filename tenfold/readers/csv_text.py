@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 
 from preprocess import InputError, is_number, listing
-from tenfold.memory import freed_memory_kept
 from tenfold.readers.base import is_missing
 from tenfold.readers.csv_columns import find_time_format, is_empty, to_number
 from tenfold.readers.csv_dialect import MARKS, SEPARATORS, check_widths, find_dialect
@@ -38,10 +37,9 @@ def _read(path, dialect, layout, like):
     times = _time_columns(dialect, layout, as_text) if like is None else {}
     while True:
         table = Table(dialect.width, layout.target, times)
-        with freed_memory_kept():
-            how = layout.names is not None, layout.target, as_text - set(times)  # times are no numbers in any case
-            for frame, share in read_chunks(path, dialect, *how):
-                table.add(frame, share)
+        how = layout.names is not None, layout.target, as_text - set(times)  # times are no numbers in any case
+        for frame, share in read_chunks(path, dialect, *how):
+            table.add(frame, share)
         if not table.changed:
             return table.finish()
         as_text |= table.changed
