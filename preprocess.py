@@ -24,9 +24,13 @@ class InputError(ValueError):
         super().__init__(" ".join(message.split()))
 
 
-def find_classes(y, positive=None):
-    """The two labels, negative first. The rarer is positive unless named; of two equally frequent ones the greater."""
-    values, counts = np.unique(y, return_counts=True)
+def find_classes(y, positive=None, counts=None):
+    """The two labels, negative first. The rarer is positive unless named; of two equally frequent ones the greater.
+
+    Of a sample, ``counts`` says how many rows of each there are where it was drawn.
+    """
+    values, n_rows = np.unique(y, return_counts=True)
+    counts = n_rows if counts is None else [counts[label] for label in values.tolist()]
     if len(values) == 1:
         raise InputError(f"all {len(y)} labels are {show(values[0])}, expected two classes")
     if len(values) > 2:
@@ -106,11 +110,7 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Learn means, constant and equal columns, and extremes from the rows of X; ``y`` is not used."""
-        return self.fit_rows(self._validate(X))
-
-    def fit_rows(self, X):
-        """The same for rows that need no checks, such as `SomeRows` of ``tenfold/ranker.py``."""
-        self.n_features_in_ = X.shape[1]
+        X = self._validate(X)
         self.mean_, extremes, fingerprint, n_missing, gaps = _describe_columns(X)
         varying = np.flatnonzero(extremes[0] < extremes[1])
         if not len(varying):
@@ -132,6 +132,12 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A fitted preprocessor from what `arrays` of another returns."""
         preprocessor = cls()
         vars(preprocessor).update(arrays, n_features_in_=n_features)
+        for name, length in ("kept_", n_features), ("missing_", n_features):
+            places = arrays[name]
+            if places.dtype.kind not in "iu" or places.ndim != 1 or not ((places >= 0) & (places < length)).all():
+                raise ValueError(f"its {name.strip('_')} columns are not numbers of columns")
+        if preprocessor.mean_.dtype.kind != "f" or preprocessor.extremes_.shape != (2, len(preprocessor.kept_)):
+            raise ValueError("its means and extremes are not those of its columns")
         if preprocessor.mean_.shape != (n_features,):
             raise ValueError(f"it has means of {len(preprocessor.mean_)} features, expected {n_features}")
         return preprocessor._fit_scaler(sparse)
@@ -151,10 +157,7 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X):
         """The rows of X, clean and scaled, with a last column of ones."""
         check_is_fitted(self)
-        return self.transform_rows(self._validate(X, reset=False))
-
-    def transform_rows(self, X):
-        """The same for rows that need no checks, such as `SomeRows` of ``tenfold/ranker.py``."""
+        X = self._validate(X, reset=False, ensure_min_samples=0)
         if sp.issparse(X) != isinstance(self.scaler_, MaxAbsScaler):
             X = X.toarray() if sp.issparse(X) else sp.csr_array(as_float(X))  # as the training rows were
         bias = np.ones((X.shape[0], 1), np.float32)
@@ -164,18 +167,6 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         for rows in row_chunks(X):
             np.concatenate([self._scale(X[rows]), self._gaps(X[rows]), bias[rows]], 1, out=Z[rows], casting="same_kind")
         return Z
-
-    def transform_columns(self, X, columns):
-        """These columns of ``transform_rows(X)``, in ascending order, and the bias; no others are made.
-
-        The first of them must be one of those that are kept.
-        """
-        n, sparse = len(self.kept_), isinstance(self.scaler_, MaxAbsScaler)
-        kept, missing = self.kept_[columns[columns < n]], self.missing_[columns[columns >= n] - n]
-        raw = np.union1d(kept, missing)
-        arrays = {"mean_": self.mean_[raw], "extremes_": self.extremes_[:, columns[columns < n]]}
-        arrays |= {"kept_": np.searchsorted(raw, kept), "missing_": np.searchsorted(raw, missing)}
-        return Preprocessor.from_arrays(arrays, len(raw), sparse).transform_rows(X[:, raw])
 
     def _gaps(self, X):
         """1 where one of the columns ``missing_`` is missing, 0 elsewhere."""
@@ -200,27 +191,6 @@ class Preprocessor(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 cells += scaler.min_
         np.clip(cells, -FARTHEST, FARTHEST, out=cells)
         return X
-
-    def score_raw(self, X, w):
-        """``transform(X) @ w``, without a need for the scaled rows: the weights are scaled instead.
-
-        Rows that lie farther off than `transform` lets them are not brought back, and may score infinity or NaN.
-        """
-        scaler, weights = self.scaler_, np.zeros(X.shape[1])
-        w = w.astype(np.float64)
-        columns, of_gaps, bias = np.split(w, [len(self.kept_), len(w) - 1])
-        if isinstance(scaler, MinMaxScaler):
-            weights[self.kept_] = columns * scaler.scale_
-            bias = bias + columns @ scaler.min_
-        else:
-            weights[self.kept_] = columns / scaler.scale_
-        chunks = [slice(None)] if sp.issparse(X) else row_chunks(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = [
-                _fill(as_float(X[rows], copy=True), self.mean_) @ weights + self._gaps(X[rows]) @ of_gaps
-                for rows in chunks
-            ]
-        return np.concatenate(parts) + bias
 
     def get_feature_names_out(self, input_features=None):
         """The names of the columns that are kept, of those that say what is missing, and "bias"."""

@@ -9,7 +9,6 @@ The folds are those of the command, and learning is not cut by the clock. It tak
 import argparse
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 from multiprocessing import Pool
 from pathlib import Path
 from unittest.mock import patch
@@ -17,42 +16,42 @@ from unittest.mock import patch
 import numpy as np
 from common import fold_aucs
 
+import tenfold.features.landmarks
 import tenfold.lanes
 import tenfold.ranker
 from tenfold import AUCRanker
-from tenfold.features import LinearFeatures
-from tenfold.plan import make_plan
+from tenfold.features import FEATURE_SETS, SETS
+from tenfold.features.rows import Columns
 from tenfold.ranker import PublishedRanker
 
-
-def planned(**changes):
-    """Plans that differ in this."""
-    return patch.object(tenfold.ranker, "make_plan", lambda *shape: replace(make_plan(*shape), **changes))
+SIMILARITIES = ("mixed", "smooth", "rough")
 
 
-def without_steps():
-    """The linear set has the standardised columns only."""
-    make = tenfold.ranker.rich_feature_sets
-
-    def made(*settings):
-        feature_sets = make(*settings)
-        feature_sets.sets["linear"] = LinearFeatures("standard")
-        return feature_sets
-
-    return patch.object(tenfold.ranker, "rich_feature_sets", made)
+def without(*names):
+    """No sets of features of these names."""
+    return patch.object(tenfold.ranker, "FEATURE_SETS", [kind for kind in FEATURE_SETS if kind.name not in names])
 
 
-def equal_shares(aucs, n_pos):
-    return np.full(aucs.shape, 1 / aucs.size)
+def without_curves():
+    """The columns themselves only, where there are curves over them."""
+    return patch.object(Columns, "curves", lambda self, Z: Z[:, :0])
+
+
+def without_ranks():
+    return patch.object(tenfold.features.landmarks, "most_ranked", lambda shape, plan: 0)
 
 
 def best_lane(aucs, n_pos):
     return (np.arange(aucs.size) == aucs.argmax()).reshape(aucs.shape) * 1.0
 
 
+def equal_shares(aucs, n_pos):
+    return np.full(aucs.shape, 1 / aucs.size)
+
+
 def chosen_by(rule):
-    """Another rule for the shares of the lanes, however many rows there are."""
-    return patch.multiple(tenfold.lanes, MANY_ROWS=np.inf, soft_choice=rule)
+    """Another rule for the shares of the lanes."""
+    return patch.object(tenfold.lanes, "shares_of", rule)
 
 
 RANKER = AUCRanker(random_state=0)
@@ -60,13 +59,10 @@ VARIANTS = {
     "all": (RANKER, []),
     "published algorithm (C = 1e-3, one pass)": (PublishedRanker(random_state=0), []),
     "--features linear": (AUCRanker("linear", random_state=0), []),
-    "no boosted trees": (RANKER, [lambda: planned(trees=0)]),
-    "no forest": (RANKER, [lambda: planned(forest=0)]),
-    "no similarities": (RANKER, [lambda: planned(landmarks=0)]),
-    "none of these": (RANKER, [lambda: planned(trees=0, forest=0, landmarks=0)]),
-    "no ranks, no steps": (RANKER, [without_steps, lambda: planned(most_ranked=0)]),
-    "one kind of similarity on small data": (RANKER, [lambda: planned(small=False)]),
-    "soft choice everywhere": (RANKER, [lambda: chosen_by(tenfold.lanes.soft_choice)]),
+    **{f"without the set {name}": (RANKER, [lambda name=name: without(name)]) for name in SETS if name != "linear"},
+    "without similarities": (RANKER, [lambda: without(*SIMILARITIES)]),
+    "without similarities and trees": (RANKER, [lambda: without(*SIMILARITIES, "trees", "forest")]),
+    "without ranks and steps": (RANKER, [without_curves, without_ranks]),
     "the best lane alone": (RANKER, [lambda: chosen_by(best_lane)]),
     "all lanes alike": (RANKER, [lambda: chosen_by(equal_shares)]),
 }

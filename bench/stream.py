@@ -3,7 +3,6 @@
     python bench/stream.py                              10,000,000 rows x 50 columns of .npy, CSV and Parquet
     python bench/stream.py --rows 1000000 --kinds npy   less of it
     python bench/stream.py --old ../before              also by another version of this program, run in turn
-    python bench/stream.py --parts FILE.mat ...         eight parts, merged, against one pass, on these data sets
 
 The files are written into a temporary directory, in blocks of 100,000 rows; text repeats the first 20. Beside each
 time is the least that it could be, that of reading the file's bytes once, and what other learners take that are fed the
@@ -24,7 +23,6 @@ from shutil import copyfileobj
 import common
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import roc_auc_score
 
 BLOCK = 100_000
 DISTINCT = 20  # blocks of text, which is slow to write, until they are repeated; first rows must not be the same
@@ -205,34 +203,6 @@ def write_rows(kind, directory, n_blocks, n_columns):
     return WRITERS[kind](directory, n_blocks, rng, rng.normal(size=n_columns))
 
 
-def compare_parts(files):
-    """AUC of eight parts of a data set, so many at a time, against one pass, on rows that are in none of them."""
-    from tenfold import heads, streams
-
-    heads.LEAST_BYTES = 2**40  # files are not cut
-    ways = [(1, 1), (2, 4), (4, 2), (8, 1)]
-    print(f"{'data':20s} {'one pass':>9s} " + " ".join(f"{k} at a time" for k, _ in ways[1:]))
-    for file in files:
-        X, y = common.read(file)
-        X = X.toarray() if hasattr(X, "toarray") else X
-        aucs = []
-        for seed in range(3):
-            order = np.random.RandomState(seed).permutation(len(y))
-            test, parts = order[: len(y) // 4], np.array_split(order[len(y) // 4 :], 8)
-            with tempfile.TemporaryDirectory() as directory:
-                for i, rows in enumerate(parts):
-                    np.save(Path(directory, f"x-{i}.npy"), X[rows])
-                    np.save(Path(directory, f"y-{i}.npy"), y[rows])
-                for at_a_time, rounds in ways:
-                    streams.STEPS_OF_A_PART = 1 if at_a_time > 1 else 10**9
-                    streams.MOST_PARTS, streams.ROUNDS, streams.FEW_PIECES = at_a_time, rounds, at_a_time
-                    result = streams.learn_stream([directory], features="linear", seed=seed)
-                    aucs.append(roc_auc_score(y[test], result.ranker.decision_function(X[test])))
-        means = np.reshape(aucs, (-1, len(ways))).mean(axis=0)
-        differences = " ".join(f"{mean - means[0]:+11.4f}" for mean in means[1:])
-        print(f"{Path(file).stem:20s} {means[0]:9.4f} {differences}", flush=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, metavar="N", help="rows (default: 10000000)")
@@ -241,12 +211,7 @@ def main():
     kinds = [kind for kind in WRITERS if kind != "svm" and (kind != "parquet" or find_spec("pyarrow"))]
     parser.add_argument("--kinds", nargs="+", choices=WRITERS, default=kinds, help="files (default: all but svm)")
     parser.add_argument("--old", type=Path, metavar="DIR", help="the folder of another version (default: none)")
-    parser.add_argument("--parts", nargs="+", metavar="FILE", help="data sets to merge eight parts of (default: none)")
-    options = parser.parse_args()
-    if options.parts:
-        compare_parts(options.parts)
-    else:
-        compare_speed(options)
+    compare_speed(parser.parse_args())
 
 
 if __name__ == "__main__":

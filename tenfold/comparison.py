@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import stdtrit
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from preprocess import Preprocessor
 from tenfold.baselines import learners
 from tenfold.baselines.base import scores, takes_sparse
+from tenfold.columns import TableEncoder
+from tenfold.lanes import inner_folds
+from tenfold.metrics import interval
+from tenfold.ranker import ENCODING_FOLDS
+from tenfold.writing import print_result
 
 MOST_DENSE = 2e9  # bytes that sparse rows may take when made dense for those who need it
 
@@ -35,6 +39,10 @@ def run_learner(fold, experiment, learner):
     X_test, y_test = experiment.test_rows(fold)
     train, _ = experiment.splits[fold]
     X, y = experiment.X[train], experiment.y[train]
+    if experiment.categories:
+        encoder = TableEncoder(experiment.categories)
+        X = encoder.fit_transform(X, y, inner_folds(y, ENCODING_FOLDS, np.random.RandomState(0)))
+        X_test = encoder.transform(X_test)
     preprocessor = Preprocessor().fit(X)
     Z, Z_test = preprocessor.transform(X), preprocessor.transform(X_test)
     if sp.issparse(Z) and not takes_sparse(learner):
@@ -73,18 +81,6 @@ def table_row(result, ours):
     return "  ".join([f"{name:<34} {auc:>6} {deviation:>7} {seconds:>8}", *lead])
 
 
-def interval(leads):
-    """The 95 % interval of the mean lead over the folds, by a paired t-test.
-
-    The variance is corrected for the training rows that folds share.
-
-    Reference: C. Nadeau, Y. Bengio. Inference for the generalization error. Machine Learning 52, 2003.
-    """
-    n = len(leads)
-    half = stdtrit(n - 1, 0.975) * leads.std(ddof=1) * np.sqrt(1 / n + 1 / (n - 1))
-    return leads.mean() - half, leads.mean() + half
-
-
 def compare(workers, experiment, folds, cost, seed, *, seconds, report):
     """Yield a `LearnerResult` for ours, which ``folds`` have given, and then for each of the baselines.
 
@@ -115,3 +111,19 @@ def compare(workers, experiment, folds, cost, seed, *, seconds, report):
         else:
             aucs, test_scores, learner_seconds = zip(*(done[fold] for fold in range(n_folds)))
             yield LearnerResult(name, list(aucs), list(test_scores), sum(learner_seconds))
+
+
+def print_comparison(terminal, *comparison, **settings):
+    """Print the table of `compare`, a line as soon as it is known, and return what it shows."""
+    print_result(table_head())
+    shown = []
+    for result in compare(*comparison, report=terminal.comparing, **settings):
+        terminal.clear()
+        shown.append(result)
+        print_result(table_row(result, shown[0]))
+    terminal.clear()
+    terminal.say(
+        "lead of ours: the mean over the folds and its 95 % interval (paired, corrected for shared training rows); "
+        "+/-: standard deviation over the folds; seconds: of all folds, one core each"
+    )
+    return shown

@@ -1,10 +1,10 @@
 """From scores to decisions: on which rows to act, given what a missed positive and a false alarm cost."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from scipy.special import expit
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 
 from preprocess import InputError
 from tenfold.calibration import log_odds
@@ -51,21 +51,46 @@ class Outcome:
     false_positives: float
     false_negatives: float
     true_negatives: float
-    precision: float
-    recall: float
-    f1: float
     cost: float
-    savings: float
+    cost_of_none: float  # of acting on no row
+    cost_of_all: float
 
     @classmethod
     def of(cls, acted, y, cost, weight=None):
         (tn, fp), (fn, tp) = confusion_matrix(y > 0, acted, labels=[False, True], sample_weight=weight)
-        how = {"average": "binary", "zero_division": 0, "sample_weight": weight}
-        precision, recall, f1, _ = precision_recall_fscore_support(y > 0, acted, **how)
         cost = cost if weight is None else cost * weight[:, None]
-        total, constant = cost_of(acted, y, cost), min(cost_of(every, y, cost) for every in (False, True))
-        savings = (constant - total) / constant if constant else 0.0
-        return cls(tp, fp, fn, tn, precision, recall, f1, total, savings)
+        none, every = (cost_of(all_rows, y, cost) for all_rows in (False, True))
+        return cls(tp, fp, fn, tn, cost_of(acted, y, cost), none, every)
+
+    def __add__(self, other):
+        """What both have led to."""
+        return Outcome(*(a + b for a, b in zip(astuple(self), astuple(other))))
+
+    @property
+    def precision(self):
+        return _ratio(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self):
+        return _ratio(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def f1(self):
+        return _ratio(2 * self.true_positives, 2 * self.true_positives + self.false_positives + self.false_negatives)
+
+    @property
+    def savings(self):
+        constant = min(self.cost_of_none, self.cost_of_all)
+        return _ratio(constant - self.cost, constant)
+
+
+def _ratio(a, b):
+    return a / b if b else 0.0
+
+
+def add_outcomes(before, more):
+    """The `Outcome` of each rule, on the rows of both."""
+    return {name: before[name] + outcome if name in before else outcome for name, outcome in more.items()}
 
 
 def cost_of(acted, y, cost):
@@ -123,18 +148,18 @@ def calibrated(scores, y, weight, new_scores):
     return expit(slope * new_scores + offset)
 
 
-def find_costs(name, data, y, pair, cost_name):
+def find_costs(name, cost, n_rows, y, pair, cost_name):
     """What missing each row of a file, were it positive, and what a false alarm on it would cost: rows x 2.
 
-    These are the costs in the file's ``data``, or else the ``pair`` for all rows. If that is empty, missing a positive
+    These are the ``cost`` that the file has, or else the ``pair`` for all rows. If that is empty, missing a positive
     costs as many false alarms as there are negatives to a positive among the labels ``y``.
     """
-    if data.cost is not None:
-        return data.cost
+    if cost is not None:
+        return cost
     if cost_name:
         raise InputError(f"{name} holds no {cost_name}, expected a variable with two costs for each row")
     if not pair:
         if y is None or len(set(y)) < 2:
             raise InputError(f"{name} has neither labels of both classes nor costs for each row, expected --cost FN,FP")
         pair = np.count_nonzero(y < 0) / np.count_nonzero(y > 0), 1.0
-    return np.tile(np.array(pair, float), (data.X.shape[0], 1))
+    return np.tile(np.array(pair, float), (n_rows, 1))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
+from tenfold.metrics import auc_of_columns
 from tenfold.parallel import Workers
 from tenfold.readers.csv_columns import width
 
@@ -18,14 +19,13 @@ PROBES, PROBED_CELLS = 2, 2**21  # rows of each fold in which all columns are mo
 DRAWN = 6  # columns over whose values the mean score is taken
 GRID, MOST_VALUES = 20, 10  # values of a column of numbers, or of text, at which it is taken
 ROWS_OF_MEAN = 100  # rows of each fold over which it is taken
-DIGITS = 9  # of scores, lest rounding break a tie
 
 
 @dataclass
 class Column:
     """A column of a file: its name, and the columns of X that are made of it.
 
-    ``values`` are those of a column of text, each with a column of X, or None.
+    ``values`` are those of a column of text, whose cells are places among them, or None.
     """
 
     name: str
@@ -118,14 +118,14 @@ def drop_of(number, experiment, folds, columns, seed):
     X, y = experiment.test_rows(k)
     sample = _sample(y, rng)
     cells = _cells(X, features)
-    before = auc_of(y[sample], fold.scores[sample])
+    before = _auc(y[sample], fold.scores[sample])
     for i in range(SHUFFLES):
         shuffled = cells[rng.permutation(len(y))[sample]]
         moved = np.flatnonzero(_differ(shuffled, cells[sample]))
         scores = fold.scores[sample]
         if len(moved):
             scores[moved] = _score(fold, with_cells(X[sample[moved]], features, shuffled[moved]))
-        drops[i] = before - auc_of(y[sample], scores)
+        drops[i] = before - _auc(y[sample], scores)
     return drops
 
 
@@ -134,13 +134,10 @@ def _score(fold, X):
         return fold.model(X)
 
 
-def auc_of(y, scores):
-    """The share of pairs of both classes that are ranked rightly; scores that are equal but for rounding are a tie."""
-    spread = np.ptp(scores)
-    scores = np.round(scores / spread, DIGITS) if spread > 0 else scores
-    positive, negative = scores[y > 0], np.sort(scores[y < 0])
-    below, not_above = (negative.searchsorted(positive, side) for side in ("left", "right"))
-    return (below + not_above).mean() / (2 * len(negative))
+def _auc(y, scores):
+    """The AUC, in which scores that are equal but for rounding are a tie."""
+    (auc,) = auc_of_columns((scores - scores.mean())[:, None], y)
+    return auc
 
 
 def _sample(y, rng):
@@ -172,6 +169,8 @@ def with_cells(X, features, cells):
 
 def _is_used(model, features):
     """Whether a model looks at any of these columns: some are constant, or copies of others, in its training rows."""
+    if model.encoder is not None:  # the columns that it makes are others
+        return True
     preprocessor = model.preprocessor
     return bool(np.isin(features, preprocessor.kept_).any() or np.isin(features, preprocessor.missing_).any())
 
@@ -250,9 +249,10 @@ def _grid(X, column):
     """Cells that a column has in some rows, and what to call them: numbers in order, or values of text."""
     cells = _cells(X, column.features)
     if column.values is not None:
-        counts = np.count_nonzero(cells, axis=0)
+        counts = np.bincount(cells[~np.isnan(cells)].astype(np.intp), minlength=len(column.values))
         common = np.sort(np.argsort(-counts, kind="stable")[:MOST_VALUES])
-        return np.eye(len(counts))[common], np.array([column.values[v] for v in common], object)
+        common = common[counts[common] > 0]
+        return common[:, None].astype(float), np.array([column.values[v] for v in common], object)
     known = np.flatnonzero(np.isfinite(cells[:, 0]))
     order = known[np.argsort(cells[known, 0], kind="stable")]
     _, first = np.unique(cells[order, 0], return_index=True)

@@ -6,8 +6,8 @@ Below, ``results`` is a list with a pair ``(y, scores)`` for each fold: labels, 
 import numpy as np
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
 
-from tenfold.comparison import interval
 from tenfold.decisions import cost_by_threshold
+from tenfold.metrics import interval
 from tenfold.words import MOST_COLUMNS, effort_name, shorten
 from tenfold.writing import FIGURE_MARK
 

@@ -10,10 +10,12 @@ from sklearn.metrics import auc, roc_curve
 from sklearn.model_selection import StratifiedKFold
 
 from preprocess import InputError
+from tenfold.columns.category import FEW
 from tenfold.plan import draw_rows
 
 MOST_ROWS = 500_000  # that folds are made of; the AUC of so many rows is known to .001
 MOST_CELLS = 1e8  # the same, of dense rows
+MOST_CHARACTERS = 4e6  # and of text
 CELLS_AT_A_TIME = 2**22  # of test rows, to copy and score
 
 
@@ -22,7 +24,7 @@ class Experiment:
     """What there is to do: for each split ``(train, test)`` learn from these rows of X and test on those of X_test.
 
     ``y`` and ``y_test`` are +1 or -1; ``rows`` are the numbers of the test rows in their file,
-    and ``weight`` is how many rows of it each of them stands for.
+    and ``weight`` is how many rows of it each of them stands for. ``categories`` are as of `AUCRanker`.
     """
 
     X: object
@@ -32,30 +34,30 @@ class Experiment:
     splits: list
     rows: object = None
     weight: object = 1.0
+    categories: object = None
 
     @classmethod
-    def cross_validation(cls, X, y, n_folds, seed, rows=None):
-        """Stratified, shuffled folds of the same rows: all those of a file with the labels y, or these ``rows`` of it.
+    def cross_validation(cls, X, y, n_folds, seed, rows=None, counts=None, categories=None):
+        """Stratified, shuffled folds of the same rows, which are all of a file, or have these numbers in it.
 
-        X has the rows to use only.
+        ``counts`` is how many rows of each sign there are in the file.
         """
         rows = np.arange(len(y)) if rows is None else rows
-        y_all, y = y, y[rows]
         weight = np.ones(len(y))
-        for sign in (1, -1):
-            weight[y == sign] = np.count_nonzero(y_all == sign) / np.count_nonzero(y == sign)
+        for sign in (1, -1) if counts else ():
+            weight[y == sign] = counts[sign] / np.count_nonzero(y == sign)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)), rows, weight)
+        return cls(X, y, X, y, list(folds.split(np.zeros(len(y)), y)), rows, weight, categories)
 
     @classmethod
-    def train_and_test(cls, X, y, X_test, y_test, name):
+    def train_and_test(cls, X, y, X_test, y_test, name, categories=None):
         """One fold: all rows of one file, and all of another, which has this name."""
         if len(set(y_test)) < 2:
             raise InputError(
                 f"{name}: all labels are of the {'positive' if y_test[0] > 0 else 'negative'} class, expected both"
             )
         rows = np.arange(len(y_test))
-        return cls(X, y, X_test, y_test, [(np.arange(len(y)), rows)], rows, np.ones(len(rows)))
+        return cls(X, y, X_test, y_test, [(np.arange(len(y)), rows)], rows, np.ones(len(rows)), categories)
 
     def test_rows(self, fold):
         """The test rows of a fold, and their labels."""
@@ -85,12 +87,15 @@ def count_folds(y, asked, name):
     return min(asked, rarer)
 
 
-def rows_to_use(X, y):
+def rows_to_use(X, y, categories=None):
     """The numbers of the rows to use, in order: all of them, or of very many a random sample.
 
     The sample has all rows of the rarer class, or as many as make up half of it.
     """
     most = MOST_ROWS if sp.issparse(X) else min(MOST_ROWS, int(MOST_CELLS / X.shape[1]))
+    text = [values for values in (categories or {}).values() if len(values) > FEW]
+    length = sum(sum(map(len, values)) / len(values) for values in text)  # characters of text in a row
+    most = min(most, int(MOST_CHARACTERS / max(length, 1)))
     if len(y) <= most:
         return np.arange(len(y))
     return np.sort(draw_rows(y, most, np.random.RandomState(0), rarest=1 / 2))

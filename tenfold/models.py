@@ -8,20 +8,22 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from oam import TwoClassMixin
 from preprocess import InputError, Preprocessor
-from tenfold.columns import Columns
-from tenfold.features import FeatureSets, Versions, make_feature_set
+from tenfold import __version__
+from tenfold.columns import TableEncoder
+from tenfold.features import SETS
+from tenfold.features.rows import Columns, Rows
 from tenfold.readers.base import Data, check_file, reason
 from tenfold.readers.csv_columns import check_csv
+from tenfold.readers.frames import from_frame
 from tenfold.readers.numpy_files import read_npz
 from tenfold.writing import write_whole
 
-FORMAT = 4  # of model files
-VERSION = "1.3.0"  # of this program
+FORMAT = 5  # of model files
 SCORED = 2048  # rows scored at a time
 
 
@@ -36,74 +38,67 @@ def one_thread():
 
 
 class ScoreFunction:
-    """What turns raw rows into scores: a fitted `Preprocessor`, fitted `FeatureSets`, and what was learned on top.
+    """What turns raw rows into scores: a fitted `Preprocessor`, fitted sets of features, and what was learned on top.
 
-    The score of a row is ``slope * (sum over the feature sets of features @ weights + intercept) + offset``. Slope and
-    offset, set by `calibrate`, make it the logarithm of the odds; without them there are no probabilities.
+    The score of a row is ``slope * (sum over the sets of features @ weights + intercept) + offset``. Slope and offset,
+    set by `calibrate`, make it the logarithm of the odds; without them there are no probabilities.
+
+    Parameters
+    ----------
+    preprocessor : Preprocessor
+    sparse : bool, whether the sets of features take sparse rows
+    train : the training `Rows`, of which columns and landmarks are kept, or None
+    sets : list of each set of features with its coefficients
+    intercept : float
+    encoder : TableEncoder or None, which comes before all else
     """
 
-    def __init__(self, preprocessor, feature_sets, keep_sparse):
+    def __init__(self, preprocessor, sparse, train, sets, intercept, encoder=None):
+        self.encoder = encoder
         self.preprocessor = preprocessor
-        self.feature_sets = feature_sets
-        self.keep_sparse = keep_sparse
-        self.slope, self.offset, self.is_calibrated = 1.0, 0.0, False
-
-    def scale(self, X):
-        """The rows of X as the feature sets see them."""
-        Z = self.preprocessor.transform_rows(X)
-        return Z.toarray() if sp.issparse(Z) and not self.keep_sparse else Z
-
-    def set_weights(self, coefficients, intercept):
-        """Take over what was learned: the coefficients of each feature set, and what to add to the score."""
-        self.coefficients = coefficients
+        self.sparse = sparse
+        self.columns = None if train is None else train.columns
+        self.landmarks = None if self.columns is None else train.landmarks
+        self.sets = sets
         self.intercept = np.float64(intercept)
-        return self
+        self.slope, self.offset, self.is_calibrated = 1.0, 0.0, False
 
     def calibrate(self, slope, offset):
         """Make the score the logarithm of the odds: ``slope * score + offset`` of what it is without this."""
-        self.slope, self.offset, self.is_calibrated = np.float64(slope), np.float64(offset), True
+        self.slope, self.offset, self.is_calibrated = (np.float64(slope), np.float64(offset), True)
         return self
 
-    def __call__(self, X):
-        """The scores of the rows of X."""
-        return self.slope * (self._sum(X) + self.intercept) + self.offset
-
-    def _sum(self, X):
-        """The sum over the feature sets, of raw rows if these are enough."""
-        if not self.feature_sets.take_raw or (self.preprocessor.unit_ != 1).any():
-            return self._sum_in_chunks(X)
-        total = self.feature_sets.score_raw(self.preprocessor, X, self.coefficients)
-        far = np.flatnonzero(~np.isfinite(total))  # rows so far off that scaling has to bring them back
-        if len(far):
-            total[far] = self._sum_in_chunks(X[far])
-        return total
-
-    def _sum_in_chunks(self, X):
-        """So many rows at a time that memory stays small."""
-        chunks = (X[i : i + SCORED] for i in range(0, X.shape[0], SCORED))
-        parts = [self.feature_sets.score(self.scale(rows).astype(np.float64), self.coefficients) for rows in chunks]
-        return np.concatenate(parts)
-
-    def score_scaled(self, Z):
-        """The scores of rows that `scale` has given."""
-        parts = [Z[i : i + SCORED].astype(np.float64) for i in range(0, Z.shape[0], SCORED)]
-        total = np.concatenate([self.feature_sets.score(rows, self.coefficients) for rows in parts])
+    def __call__(self, X, new_values=None):
+        """The scores of the rows of X, so many at a time that memory stays small."""
+        parts = [self._sum(X[i : i + SCORED], new_values) for i in range(0, X.shape[0], SCORED)]
+        total = np.concatenate(parts)
         return self.slope * (total + self.intercept) + self.offset
+
+    def _sum(self, X, new_values):
+        X = X if self.encoder is None else self.encoder.transform(X, new_values)
+        Z = self.preprocessor.transform(X)
+        Z = (Z.toarray() if sp.issparse(Z) and not self.sparse else Z).astype(np.float64)
+        rows = Rows(Z, self.columns, self.landmarks)
+        return sum(feature_set.score(rows, coefficients) for feature_set, coefficients in self.sets)
 
     def to_file(self):
         """All that `from_file` needs: arrays by name, and what JSON can hold."""
-        feature_sets = self.feature_sets
         arrays = {f"preprocessor.{name}": A for name, A in self.preprocessor.arrays().items()}
         arrays["score"] = np.array([self.intercept, self.slope, self.offset])
-        if feature_sets.columns is not None:
-            arrays.update({f"columns.{name}": A for name, A in feature_sets.columns.arrays().items()})
-            arrays["landmarks"] = feature_sets.landmarks_["scaled"]
-        descriptions = {}
-        for (name, feature_set), coefficients in zip(feature_sets.sets.items(), self.coefficients):
+        if self.columns is not None:
+            arrays.update({f"columns.{name}": A for name, A in self.columns.arrays().items()})
+            arrays["landmarks"] = self.landmarks.scaled
+        settings = {}
+        for feature_set, coefficients in self.sets:
+            name = feature_set.name
+            settings[name], own = feature_set.to_file()
             arrays[f"coefficients.{name}"] = coefficients
-            descriptions[name] = feature_set.description()
-            arrays.update({f"set.{name}.{part}": A for part, A in feature_set.arrays().items()})
-        about = {"keep_sparse": bool(self.keep_sparse), "feature_sets": descriptions, "calibrated": self.is_calibrated}
+            arrays.update({f"set.{name}.{part}": A for part, A in own.items()})
+        about = {"keep_sparse": bool(self.sparse), "feature_sets": settings, "calibrated": self.is_calibrated}
+        about["n_scaled"], about["columns"] = self.preprocessor.n_features_in_, None
+        if self.encoder is not None:
+            about["columns"], own = self.encoder.to_file()
+            arrays.update({f"column.{name}": A for name, A in own.items()})
         return arrays, about
 
     @classmethod
@@ -113,15 +108,18 @@ class ScoreFunction:
         def part(prefix):
             return {name.removeprefix(prefix): A for name, A in arrays.items() if name.startswith(prefix)}
 
-        preprocessor = Preprocessor.from_arrays(part("preprocessor."), about["n_features"], about["sparse"])
-        columns = Columns.from_arrays(part("columns.")) if "landmarks" in arrays else None
-        sets = {name: make_feature_set(*parts, part(f"set.{name}.")) for name, parts in about["feature_sets"].items()}
-        feature_sets = FeatureSets(columns, sets)
-        if columns is not None:
-            feature_sets.landmarks_ = Versions(columns, arrays["landmarks"])
-        function = cls(preprocessor, feature_sets, about["keep_sparse"])
+        preprocessor = Preprocessor.from_arrays(part("preprocessor."), about["n_scaled"], about["sparse"])
+        train = None
+        if "landmarks" in arrays:
+            columns = Columns.from_arrays(part("columns."))
+            train = Rows(None, columns, Rows(arrays["landmarks"], columns))
+        sets = [
+            (SETS[name].from_file(settings, part(f"set.{name}.")), arrays[f"coefficients.{name}"])
+            for name, settings in about["feature_sets"].items()
+        ]
         intercept, slope, offset = arrays["score"]
-        function.set_weights([arrays[f"coefficients.{name}"] for name in sets], intercept)
+        encoder = None if about["columns"] is None else TableEncoder.from_file(about["columns"], part("column."))
+        function = cls(preprocessor, about["keep_sparse"], train, sets, intercept, encoder)
         return function.calibrate(slope, offset) if about["calibrated"] else function
 
 
@@ -131,14 +129,25 @@ class RankerMixin(TwoClassMixin):
     ``data_`` has the two classes for labels, and all else that a file to score must share with the training file.
     """
 
-    def decision_function(self, X):
-        """Scores of the rows of X, the logarithm of the odds of the second class: the higher, the likelier."""
+    def decision_function(self, X, new_values=None):
+        """Scores of the rows of X, the logarithm of the odds of the second class: the higher, the likelier.
+
+        ``new_values`` are values of text beyond those of ``categories``, by the number of the column.
+        """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
+        if self.data_.csv is not None and hasattr(X, "columns"):
+            data = from_frame(X, self.data_)
+            X, new_values = data.X, data.new_values
+        elif self.data_.csv is not None:  # rows of a table, as readers give them
+            X = check_array(X, ensure_all_finite=False)
+            if X.shape[1] != self.data_.X.shape[1]:
+                raise ValueError(f"X has {X.shape[1]} features, expected {self.data_.X.shape[1]}")
+        else:
+            X = self._validate(X, reset=False)
         if sp.issparse(self.data_.X) != sp.issparse(X):
             X = sp.csr_array(X) if sp.issparse(self.data_.X) else X.toarray()
         with one_thread(), np.errstate(invalid="ignore"):
-            return self.score_function_(X)
+            return self.score_function_(X, new_values)
 
     @available_if(lambda self: self._has_probabilities())
     def predict_proba(self, X):
@@ -150,15 +159,16 @@ class RankerMixin(TwoClassMixin):
         return True
 
     def save(self, path):
-        """Write arrays and JSON into a .npz file, whole or not at all; `tenfold.load_model` reads it."""
+        """Write arrays and JSON into a file whose name ends in .npz, whole or not at all; `load_model` reads it."""
         check_is_fitted(self)
+        check_name(path)
         arrays, about = self.score_function_.to_file()
         about |= {
             "format": FORMAT,
-            "version": VERSION,
+            "version": __version__,
             "estimator": type(self).__name__,
             "parameters": {name: value if _is_plain(value) else None for name, value in self.get_params().items()},
-            "n_features": self.n_features_in_,
+            "n_features": self.data_.X.shape[1],
             "sparse": sp.issparse(self.data_.X),
             "classes": self.classes_.tolist(),
             "feature_names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
@@ -192,6 +202,12 @@ class RankerMixin(TwoClassMixin):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def check_name(path):
+    """Refuse to save a model under a name that is not that of a model."""
+    if Path(path).suffix != ".npz":
+        raise InputError(f"{path}: a model is saved under a name that ends in .npz")
 
 
 def _is_plain(value):

@@ -1,15 +1,15 @@
 """A page on which to choose a threshold: one file of HTML, in which ``page.html`` finds the numbers as JSON."""
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from tenfold.comparison import interval, table_cells
+from tenfold.comparison import table_cells
 from tenfold.decisions import cost_by_threshold, first_least
+from tenfold.metrics import auc_and_error, interval
 from tenfold.words import (
     OUTCOME_HEAD,
     column_cells,
@@ -142,27 +142,10 @@ def interval_words(of_folds, folds):
         low, high = interval(aucs)
         over = f"mean over {len(aucs)} folds, standard deviation {aucs.std(ddof=1):.4f}"
     else:
-        half = ndtri(0.975) * standard_error(*of_folds[0])
+        _, error = auc_and_error(*of_folds[0])
+        half = ndtri(0.975) * error
         low, high, over = aucs[0] - half, aucs[0] + half, "on the rows of a test file"
-        if not np.isfinite(half):
-            return over
     return f"95 % interval {max(low, 0):.4f} to {min(high, 1):.4f}; {over}"
-
-
-def standard_error(y, scores):
-    """The standard error of an AUC on one set of rows; NaN if a class has a single row.
-
-    Reference: E. R. DeLong, D. M. DeLong, D. L. Clarke-Pearson. Comparing the Areas under Two or More Correlated
-    Receiver Operating Characteristic Curves. Biometrics 44, 1988.
-    """
-    positive, negative = np.sort(scores[y > 0]), np.sort(scores[y < 0])
-    if min(len(positive), len(negative)) < 2:
-        return math.nan
-    variance = 0.0
-    for some, others in (positive, negative), (negative, positive):
-        below = (others.searchsorted(some, "left") + others.searchsorted(some, "right")) / (2 * len(others))
-        variance += below.var(ddof=1) / len(some)
-    return math.sqrt(variance)
 
 
 def _mean_roc(of_folds):

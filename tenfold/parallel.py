@@ -1,29 +1,20 @@
-"""Numbered pieces of work, done in processes of this machine or wherever joblib sends them, a Dask cluster included."""
+"""Numbered pieces of work, done in processes of this machine, or elsewhere as `tenfold.engines` has it."""
 
 import os
 import signal
 import sys
 import time
-import warnings
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
-from multiprocessing import TimeoutError as JoblibTimeoutError
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Thread
-from zipfile import ZipFile
+from threading import Thread, current_thread, main_thread
 
-import joblib
-from joblib.parallel import BACKENDS, DEFAULT_BACKEND, get_active_backend
 from threadpoolctl import threadpool_limits
 
-from preprocess import InputError
+from tenfold.engines import Joblib, cluster, joblib_runs_elsewhere
 
-ROOT = Path(__file__).resolve().parent.parent
 LOOK_AGAIN = 2.0  # seconds until it is checked that all workers are alive
-CONNECT_SECONDS = 10  # to wait for a scheduler
 
 
 class Workers:
@@ -31,6 +22,8 @@ class Workers:
 
     Threads would wait for each other: the steps of learning are short.
     """
+
+    share_our_clock = True
 
     def __init__(self, jobs, *data):
         self.jobs, self.data = jobs, data
@@ -88,15 +81,23 @@ class Workers:
 
 @contextmanager
 def _no_ctrl_c():
-    """Let Ctrl-C wait while processes start: in one that is half made it would be lost, or end in a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Let Ctrl-C wait while processes start: in one that is half made it would be lost, or end in a traceback.
+
+    It may come through another thread, such as one of a matrix library, so that to block it here is not enough.
+    """
+    if not hasattr(signal, "pthread_sigmask") or current_thread() is not main_thread():
         yield
         return
+    waiting = []
+    handler = signal.signal(signal.SIGINT, lambda *_: waiting.append(True))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _start_worker(*data):
@@ -117,75 +118,18 @@ def _run_with_data(function, i, *arguments):
     return i, function(i, *_data, *arguments)
 
 
-class Joblib:
-    """As `Workers`, wherever joblib has been told to run."""
-
-    def __init__(self, *data):
-        self.jobs, self.data = joblib.effective_n_jobs(-1), data
-
-    def run(self, numbers, function, *arguments, seconds=None, watch=lambda results: False):
-        """As `Workers.run`."""
-        results, end = {}, time.monotonic() + (float("inf") if seconds is None else seconds)
-        parallel = joblib.Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1, timeout=seconds)
-        calls = (joblib.delayed(_run_elsewhere)(function, i, *self.data, *arguments) for i in numbers)
-        watch(results)
-        with warnings.catch_warnings(), suppress(JoblibTimeoutError), closing(parallel(calls)) as answers:
-            warnings.simplefilter("ignore")  # those given up are meant to be cancelled
-            for i, result in answers:
-                results[i] = result
-                if watch(results) or time.monotonic() > end:
-                    break
-        return results
-
-
-def _run_elsewhere(function, i, *arguments):
-    threadpool_limits(1)
-    return i, function(i, *arguments)
-
-
-def joblib_runs_elsewhere():
-    """Whether we are called within joblib's ``parallel_config`` or ``parallel_backend``."""
-    backend, jobs = get_active_backend()
-    return jobs is not None or type(backend) is not BACKENDS[DEFAULT_BACKEND]
-
-
 @contextmanager
-def workers(jobs, scheduler, *data):
-    """`Workers` on this machine, or, if there is a ``scheduler`` or joblib has been told where to run, `Joblib`."""
+def workers(jobs, scheduler, *data, warn=print):
+    """`Workers` here, or others like them if there is a ``scheduler``, or joblib has been told where to run.
+
+    ``warn`` is called with what is not there as it is here.
+    """
     if scheduler:
-        with cluster(scheduler, *data):
-            yield Joblib(*data)
+        with cluster(scheduler, *data, warn=warn) as there:
+            yield there
     elif joblib_runs_elsewhere():
-        yield Joblib(*data)
+        with Joblib(*data, warn=warn) as there:
+            yield there
     else:
         with Workers(jobs, *data) as here:
             yield here
-
-
-@contextmanager
-def cluster(address, *data):
-    """Let joblib run on the Dask cluster whose scheduler is at this address; program and data are sent there."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError("--scheduler needs Dask, which is not installed: python -m pip install distributed") from None
-    try:
-        with Client(address, timeout=CONNECT_SECONDS) as client, TemporaryDirectory() as folder:
-            client.upload_file(str(_pack_program(Path(folder) / "tenfold.zip")))
-            with joblib.parallel_config(backend="dask", scatter=list(data) or None):
-                yield
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # there are many ways for a cluster to fail
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(
-            f"--scheduler {address}: the Dask cluster cannot be reached, or has failed: {reason}"
-        ) from error
-
-
-def _pack_program(path):
-    """A .zip file of all modules, which Python can import from."""
-    with ZipFile(path, "w") as file:
-        for module in [ROOT / "oam.py", ROOT / "preprocess.py", *sorted((ROOT / "tenfold").rglob("*.py"))]:
-            file.write(module, module.relative_to(ROOT).as_posix())
-    return path

@@ -1,6 +1,7 @@
 """The whole recipe as a scikit-learn estimator, `AUCRanker`, and the published algorithm as it stands."""
 
 import time
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -8,20 +9,26 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, check_consistent_length, column_or_1d
 
 from oam import FEW_COLUMNS, OnlineAUC, two_classes
 from preprocess import CHUNK_CELLS, Preprocessor
 from tenfold.calibration import log_odds
-from tenfold.columns import Columns
-from tenfold.features import plain_feature_sets, rich_feature_sets, sparse_feature_sets, wide_feature_sets
-from tenfold.lanes import LaneEnsemble, inner_folds
+from tenfold.columns import TableEncoder
+from tenfold.features import FEATURE_SETS, landmarks
+from tenfold.features.linear import Linear
+from tenfold.features.rows import Columns, Rows
+from tenfold.lanes import choose, inner_folds, learn
 from tenfold.models import RankerMixin, ScoreFunction, one_thread, read_model
-from tenfold.plan import WIDE_CHOSEN_BY, Shape, draw_rows, make_plan, thin
+from tenfold.plan import Shape, draw_rows, make_plan, thin
 from tenfold.readers.base import Data
+from tenfold.readers.frames import from_frame, is_table
 
 FEATURES = ("auto", "linear")
 LOOKED_AT = 200  # rows by which a plan tells columns of two values from others,
 LOOKED_AT_CELLS = 4_000_000  # unless they have more cells than these
+CELLS_AT_A_TIME = 2**20  # of raw rows, to scale
+ENCODING_FOLDS = 5  # by which columns of text become numbers for the published algorithm
 CHUNK = 2048  # rows that the published algorithm learns from at a time
 
 
@@ -48,7 +55,16 @@ class _Ranker(RankerMixin, BaseEstimator):
         """
         self._check_parameters()
         begun = time.monotonic()
-        X, y = self._validate(X, y=y, ensure_min_samples=2)
+        categories = getattr(self, "categories", None)
+        data = None
+        if is_table(X):
+            data = from_frame(X)
+            _check_feature_names(self, X, reset=True)
+            self.n_features_in_, categories = X.shape[1], data.categories
+            X, y = data.X, column_or_1d(y)
+            check_consistent_length(X, y)
+        else:
+            X, y = self._validate(X, y=y, ensure_min_samples=2)
         rows = np.arange(len(y)) if rows is None else rows
         y = y[rows]
         labels = np.unique(y)
@@ -56,9 +72,9 @@ class _Ranker(RankerMixin, BaseEstimator):
         self.classes_ = two_classes(labels)
         y = np.where(y == self.classes_[1], 1, -1)
         X = sp.csr_array(X) if sp.issparse(X) else X
-        self.data_ = Data(X[:0], self.classes_)
+        self.data_ = Data(X[:0], self.classes_) if data is None else data.without_rows(self.classes_)
         with one_thread(), np.errstate(invalid="ignore"):  # products may read, and not use, what lies beyond their rows
-            self._fit(X, y, rows, check_random_state(self.random_state), stop, begun)
+            self._fit(X, y, rows, check_random_state(self.random_state), stop, begun, categories)
         self.changes_ = self.score_function_.preprocessor.changes_
         return self
 
@@ -78,6 +94,8 @@ class AUCRanker(_Ranker):
     effort : float, default=1.0
         The size of every part of a fit: 4 is twice as many rows, visits, landmarks and trees, about four times the
         work. The scores follow from this and the data, not from the machine.
+    categories : dict or None, default=None
+        For columns of X whose numbers are places in a list of values of text, by their number, that list.
     random_state : int, RandomState instance or None, default=None
         Decides the order of the rows, the landmarks, the inner folds and what the reservoirs keep.
 
@@ -114,9 +132,10 @@ class AUCRanker(_Ranker):
     0.99
     """
 
-    def __init__(self, features="auto", *, effort=1.0, random_state=None):
+    def __init__(self, features="auto", *, effort=1.0, categories=None, random_state=None):
         self.features = features
         self.effort = effort
+        self.categories = categories
         self.random_state = random_state
 
     def _check_parameters(self):
@@ -125,55 +144,75 @@ class AUCRanker(_Ranker):
         if not isinstance(self.effort, Real) or not 0 < self.effort < np.inf:
             raise ValueError(f"effort is {self.effort!r}, expected a finite number above 0")
 
-    def _fit(self, X, y, rows, rng, stop, begun):
+    def _fit(self, X, y, rows, rng, stop, begun, categories):
         shape = shape_of(X, y, rows)
-        plan, sparse = make_plan(shape, self.effort), shape.sparse
-        order = draw_rows(y, plan.rows, rng)
-        X = X[rows[order]] if sp.issparse(X) else SomeRows(X, rows[order])
-        some = X[: plan.looked_at] if sp.issparse(X) else X.first(plan.looked_at)
-        y_all, y = y, y[order]
-        self.score_function_ = ScoreFunction(Preprocessor().fit_rows(some), plain_feature_sets(), keep_sparse=sparse)
-        Z = self.score_function_.scale(X)
-        if sparse:
-            self.score_function_.feature_sets = sparse_feature_sets(plan.even and self.features == "auto")
-        elif self.features == "auto":
-            self.score_function_.feature_sets = _make_feature_sets(plan, Z, y)
-        feature_sets = self.score_function_.feature_sets
-        ensemble = LaneEnsemble(plan.visits, rng, block=plan.block, draw=plan.draw, buffer=plan.buffer)
-        fold = inner_folds(y, plan.folds, rng)
+        plan = make_plan(shape, self.effort, self.features == "linear")
+        y_all, order, encoder = y, draw_rows(y, plan.rows, rng), None
+        y, fold = y[order], inner_folds(y[order], plan.folds, rng)
+        if categories:
+            encoder = TableEncoder(categories)
+            X, rows = encoder.fit_transform(X[rows], y_all, of_all(fold, order, len(y_all)))[order], np.arange(len(y))
+            shape = replace(shape_of(X, y, rows), n_rows=shape.n_rows, n_pos=shape.n_pos)
+            plan = replace(make_plan(shape, self.effort, plan.plain), rows=len(y), folds=plan.folds)
+        else:
+            rows = rows[order]
+        preprocessor = Preprocessor().fit(X[rows[: plan.looked_at]])
+        Z = scaled(preprocessor, X, rows, shape.sparse)
+        train = training_rows(Z, y, shape, plan, rng)
         self.rows_, self.preparing_ = len(y), time.monotonic() - begun
-        n_rows = (
-            {"landmarks": plan.sample, "trees": plan.tree_rows, "forest": plan.forest_rows} if not plan.wide else {}
-        )
-        of_kinds = {kind: thin(y, n) for kind, n in n_rows.items()}
-        features = feature_sets.fit_transform(Z, y, fold, of_kinds, rng)
-        ensemble.fit(features, y, fold, stop)
-        self.score_function_.set_weights(feature_sets.coefficients(ensemble.weights_), ensemble.intercept_)
-        self._calibrate(y_all, y[ensemble.held_out_rows_], ensemble.held_out_scores_)
-        self.shares_ = dict(zip(feature_sets.sets, np.sum(ensemble.shares_, axis=1).tolist()))
-        self.done_ = ensemble.done_ * len(self.shares_) / len(feature_sets.sets)
+        sets, results = [], []
+        for kind in FEATURE_SETS:
+            feature_set = kind.sized(shape, plan)
+            if feature_set is None or (results and stop()):
+                continue
+            F, numbers = feature_set.fit_transform(train, y, fold)
+            results.append(learn(F, numbers, y, fold, feature_set.visits, plan, rng, stop))
+            sets.append(feature_set)
+        choice = choose(results, y)
+        slope, offset = log_odds(choice.scores, y[choice.rows], _weight(y_all, y[choice.rows]))
+        of_sets = [(one, one.coefficients(w)) for one, w in zip(sets, choice.weights)]
+        function = ScoreFunction(preprocessor, shape.sparse, train, of_sets, choice.intercept, encoder)
+        self.score_function_ = function.calibrate(slope, offset)
+        self.shares_ = {one.name: float(shares.sum()) for one, shares in zip(sets, choice.shares)}
+        n_planned = sum(kind.sized(shape, plan) is not None for kind in FEATURE_SETS)
+        self.done_ = sum(result.done for result in results) / n_planned
 
-    def _calibrate(self, y, y_held_out, scores):
-        """Of the rows that are left out first, those of the commoner class, each that stays stands for several."""
-        weight = np.empty(len(scores))
-        for sign in (1, -1):
-            weight[y_held_out == sign] = np.count_nonzero(y == sign) / np.count_nonzero(y_held_out == sign)
-        self.score_function_.calibrate(*log_odds(scores, y_held_out, weight))
+
+def of_all(fold, order, n_rows):
+    """The inner folds of all training rows, -1 for those that are not drawn."""
+    folds = np.full(n_rows, -1)
+    folds[order] = fold
+    return folds
 
 
-class SomeRows:
-    """The rows of a dense array that have these numbers, copied some at a time instead of all at once."""
+def scaled(preprocessor, X, rows, sparse):
+    """These rows of X, clean and scaled; dense ones some at a time, so that no large copy of raw rows is made."""
+    if sp.issparse(X):
+        Z = preprocessor.transform(X[rows])
+        return Z if sparse else Z.toarray()
+    Z, n = (np.empty((len(rows), preprocessor.n_features_out_), np.float32), max(CELLS_AT_A_TIME // X.shape[1], 1))
+    for i in range(0, len(rows), n):
+        Z[i : i + n] = preprocessor.transform(X[rows[i : i + n]])
+    return Z
 
-    def __init__(self, X, numbers):
-        self.X, self.numbers = X, numbers
-        self.shape, self.dtype = (len(numbers), X.shape[1]), X.dtype
 
-    def __getitem__(self, rows):
-        return self.X[self.numbers[rows]]
+def training_rows(Z, y, shape, plan, rng):
+    """The scaled rows Z as `Rows`, with columns and landmarks where there are sets of features that need them."""
+    if shape.sparse or plan.wide or plan.plain:
+        return Rows(Z)
+    columns = Columns(landmarks.most_ranked(shape, plan)).fit(Z, np.count_nonzero(y > 0))
+    n_rows, n_landmarks = landmarks.sizes(shape, plan)
+    sample = thin(y, n_rows)
+    which = sample[rng.choice(len(sample), n_landmarks, replace=False)]
+    return Rows(Z, columns, Rows(Z[which], columns))
 
-    def first(self, n):
-        """The first n of them."""
-        return SomeRows(self.X, self.numbers[:n])
+
+def _weight(y_all, y):
+    """For how many rows each of these stands, since those of the commoner class are left out first."""
+    weight = np.empty(len(y))
+    for sign in (1, -1):
+        weight[y == sign] = np.count_nonzero(y_all == sign) / np.count_nonzero(y == sign)
+    return weight
 
 
 def shape_of(X, y, rows):
@@ -200,15 +239,6 @@ def _count_many(X, rows):
     return n_many
 
 
-def _make_feature_sets(plan, Z, y):
-    """The sets of features, not yet fitted, that there is time for."""
-    if plan.wide:
-        return wide_feature_sets(plan.trees, plan.leaves, plan.tree_columns, plan.tree_rows, WIDE_CHOSEN_BY)
-    columns = Columns(plan.most_ranked).fit(Z, np.count_nonzero(y > 0))
-    trees = plan.trees, plan.leaves, plan.tree_columns, plan.forest
-    return rich_feature_sets(columns, plan.landmarks, plan.small, *trees, plan.even)
-
-
 class PublishedRanker(_Ranker):
     """The published algorithm as it stands, `oam.OnlineAUC`, on the scaled columns and the bias.
 
@@ -217,25 +247,30 @@ class PublishedRanker(_Ranker):
     C, buffer, update : as of `OnlineAUC`
     passes : int, default=1
         How often to go over the rows, each time in another order.
+    categories : as of `AUCRanker`
     random_state : int, RandomState instance or None, default=None
         Decides the order of the rows and what the reservoirs keep.
 
     There is no ``predict_proba`` until `ScoreFunction.calibrate` has been told how to make probabilities of scores.
     """
 
-    def __init__(self, C=1e-3, *, buffer=500, update="gradient", passes=1, random_state=None):
+    def __init__(self, C=1e-3, *, buffer=500, update="gradient", passes=1, categories=None, random_state=None):
         self.C = C
         self.buffer = buffer
         self.update = update
         self.passes = passes
+        self.categories = categories
         self.random_state = random_state
 
     def _check_parameters(self):
         """The learner checks its own."""
 
-    def _fit(self, X, y, rows, rng, stop, begun):
-        X = X[rows]
-        self.score_function_ = ScoreFunction(Preprocessor().fit(X), plain_feature_sets(), keep_sparse=True)
+    def _fit(self, X, y, rows, rng, stop, begun, categories):
+        X, encoder = X[rows], None
+        if categories:
+            encoder = TableEncoder(categories)
+            X = encoder.fit_transform(X, y, inner_folds(y, ENCODING_FOLDS, np.random.RandomState(0)))
+        preprocessor = Preprocessor().fit(X)
         learner = OnlineAUC(self.C, buffer=self.buffer, update=self.update, passes=self.passes, random_state=rng)
         self.preparing_ = time.monotonic() - begun
         planned, learned = self.passes * len(y), 0
@@ -243,20 +278,18 @@ class PublishedRanker(_Ranker):
             start = learned % len(y)
             if start == 0:
                 order = rng.permutation(len(y))
-            rows = order[start : start + CHUNK]
-            learner.partial_fit(self.score_function_.scale(X[rows]), y[rows], classes=[-1, 1])
-            learned += len(rows)
+            some = order[start : start + CHUNK]
+            learner.partial_fit(preprocessor.transform(X[some]), y[some], classes=[-1, 1])
+            learned += len(some)
             if stop():
                 break
-        self.take_over(learner)
-        self.shares_, self.done_, self.rows_ = {}, learned / planned, min(learned, len(y))
+        self.score_function_ = ScoreFunction(
+            preprocessor, sp.issparse(X), None, [(Linear(), learner.coef_[0])], learner.intercept_[0], encoder
+        )
+        self.shares_, self.done_, self.rows_ = ({}, learned / planned, min(learned, len(y)))
 
     def _has_probabilities(self):
         return hasattr(self, "score_function_") and self.score_function_.is_calibrated
-
-    def take_over(self, learner):
-        """Score as this `OnlineAUC`, which has learned from scaled rows, does."""
-        self.score_function_.set_weights([learner.coef_[0]], learner.intercept_[0])
 
 
 def load_model(path):

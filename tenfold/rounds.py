@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from tenfold.folds import run_fold
+from tenfold.options import MOST_EFFORT
 
 FIRST = 1 / 4  # effort of the first round,
 FIRST_OF_LARGE = 1 / 16  # or of the first round of data with more cells than
 LARGE = 1e7
-MOST_EFFORT = 1024
 STEPS = (4, 3, 2, 1.5)  # by how much the effort may grow from one round to the next
 PACE = 1.1  # a round takes seconds that are fixed, and others that grow as this power of the effort
 SURE = 0.95  # share of the time left that a round may be expected to take
@@ -75,7 +75,7 @@ def run_rounds(workers, experiment, estimator, end, report, with_models=False):
 def run_round(workers, experiment, estimator, report, with_models=False, *, cut=None, end=None):
     """The `Round` of this estimator, given up if it would not be whole at the moment ``end``.
 
-    Folds that would go on beyond the moment ``cut`` stop learning where they are.
+    Folds that would go on beyond the moment ``cut`` stop learning where they are, if workers share our clock.
     """
     effort, n, begun = getattr(estimator, "effort", None), len(experiment.splits), time.monotonic()
 
@@ -88,6 +88,7 @@ def run_round(workers, experiment, estimator, report, with_models=False, *, cut=
         return end is not None and len(results) >= workers.jobs and expected(len(results)) > LATE * (end - begun)
 
     seconds = None if end is None else end - begun
+    cut = cut if workers.share_our_clock else None
     results = workers.run(range(n), run_fold, estimator, with_models, cut, workers.jobs, seconds=seconds, watch=watch)
     folds = [results[fold] for fold in sorted(results)]
     if len(results) < n:

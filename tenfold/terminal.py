@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 
+from preprocess import show
 from tenfold.words import (
     COLUMN_HEAD,
-    FEATURE_SETS,
     OUTCOME_HEAD,
     changes_line,
     column_cells,
@@ -42,6 +42,13 @@ class Terminal:
         self.started, self.budget, self.pinned = started, budget, pinned
         self.shown = 0  # characters of the live line
         self.taken = 0.0  # seconds until the folds were done
+        self.warnings = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.clear()  # what there is to say of an error begins a line
 
     def say(self, text, end="\n"):
         """Write a line, unless nobody wants or is able to read it."""
@@ -114,8 +121,8 @@ class Terminal:
             self.say("\r" + " " * self.shown + "\r", end="")
             self.shown = 0
 
-    def summary(self, rounds):
-        """What the folds of the last round have given, and how."""
+    def summary(self, rounds, n_asked):
+        """What the folds of the last round have given, and how; the warning, if there is one."""
         self.clear()
         last = rounds[-1]
         folds = last.folds
@@ -132,11 +139,18 @@ class Terminal:
             repeat = f"; effort {effort_name(last.effort)} (--effort {effort_name(last.effort)} repeats it)"
         over = ", which is over the budget" if self.taken > self.budget else ""
         self.say(f"{self.taken:.1f} s of {self.budget:g} s{over}{repeat}")
-        if warning := warning_line(last, self.budget, self.pinned):
+        warning = warning_line(last, self.budget, self.pinned)
+        if warning:
             self.warn(warning)
+        if 1 < len(folds) < n_asked:
+            self.warn(f"warning: {len(folds)} folds instead of {n_asked}: one class has only {len(folds)} rows")
+        return warning
 
     def warn(self, text):
-        """Write a line that matters even to those who asked for quiet."""
+        """Write a line that matters even to those who asked for quiet, once."""
+        if text in self.warnings:
+            return
+        self.warnings.append(text)
         quiet, self.quiet = self.quiet, sys.stderr is None
         self.say(text)
         self.quiet = quiet
@@ -184,22 +198,23 @@ class Terminal:
         if rest:
             self.say(rest)
 
+    def sampled(self, counts, n_kept):
+        """How many rows of a stream were read, of each label, and how many are used."""
+        self.clear()
+        of_labels = ", ".join(f"{n:,} with label {show(label)}" for label, n in counts.items())
+        n_rows = sum(counts.values())
+        self.say(f"{n_rows:,} rows read in {self.seconds():.1f} s: {of_labels}; {n_kept:,} of them are used")
+
     def stream(self, result):
-        """What a stream has given."""
+        """What learning online from a stream has given."""
         self.say(
-            f"{result.n_rows} rows in {self.seconds():.1f} s, {result.n_learned} of them used for learning; "
-            f"scaled as {result.n_first} rows that were read first"
+            f"{result.n_rows:,} rows in {self.seconds():.1f} s; "
+            f"learned online from {result.n_learned:,} of them, row by row"
         )
-        if result.n_parts > 1:
-            rounds = f"{result.n_rounds} rounds, merged after each" if result.n_rounds > 1 else "1 round, merged"
-            self.say(f"{result.n_parts} parts at a time, in {rounds}")
         if result.n_choices > 1:
             positive, negative = result.to_choose
-            what, of = ("C", "values") if len(result.features) == 1 else ("features and C", "combinations")
             rows = f"{positive} positive and {negative} negative rows held out"
-            self.say(f"{what} chosen among {result.n_choices} {of} by {rows}")
-        if len(result.features) > 1:
-            self.say("learned from " + " and ".join(FEATURE_SETS[name] for name in result.features))
+            self.say(f"C chosen among {result.n_choices} values by {rows}")
         positive, negative = result.to_test
         rows = f"{positive} positive and {negative} negative rows"
         self.say(f"AUC {result.auc:.4f} +/- {result.error:.4f} (standard error), on {rows} held out of the stream")

@@ -6,16 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from preprocess import show
+from tenfold.features import SETS
 
-FEATURE_SETS = {
-    "linear": "the columns themselves",
-    "even": "the columns, each divided by its deviation",
-    "mixed": "similarities to landmarks",
-    "smooth": "wide, smooth similarities to landmarks",
-    "rough": "wide, rough similarities to landmarks",
-    "trees": "scores of boosted trees",
-    "forest": "scores of a random forest",
-}
 OUTCOME_HEAD = ["decisions", "TP", "FP", "FN", "TN", "precision", "recall", "F1", "cost", "savings"]
 COLUMN_HEAD = ["column", "AUC lost", "+/-"]
 MOST_COLUMNS = 15  # of those that matter
@@ -43,15 +35,13 @@ def changes_line(folds):
 
 
 def shares_line(shares):
-    """Which feature sets make up how much of the score, and in how many folds the most."""
-    largest = [max(share, key=share.get) for share in shares]
-    mean = {name: sum(share.get(name, 0) for share in shares) / len(shares) for name in FEATURE_SETS}
-    parts = [
-        f"{FEATURE_SETS[name]} {mean[name]:.0%} (the most in {largest.count(name)} of {len(shares)} folds)"
-        for name in sorted(mean, key=mean.get, reverse=True)
-        if mean[name] > 0
-    ]
-    return f"shares in the score, chosen by the training rows: {', '.join(parts)}"
+    """What makes up how much of the score, in the mean of the folds."""
+    total = {}
+    for share in shares:
+        for name, part in share.items():
+            total[SETS[name].words] = total.get(SETS[name].words, 0) + part / len(shares)
+    parts = [f"{words} {total[words]:.0%}" for words in sorted(total, key=total.get, reverse=True) if total[words] > 0]
+    return f"shares in the score: {', '.join(parts)}"
 
 
 def effort_name(effort):

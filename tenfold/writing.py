@@ -1,11 +1,9 @@
 """The result on standard output, and files that are written whole or not at all."""
 
 import errno
-import io
 import os
 import sys
-import zipfile
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ import numpy as np
 from preprocess import InputError
 from tenfold.readers.base import reason
 
-PAGE_MARK = b"<!doctype html><!-- written by exp.py -->"  # at the start of pages
 FIGURE_MARK = b"exp.py"  # at the start of figures, as the program that has drawn them
 FIGURES = ("roc", "scores", "auc_time", "auc_steps", "compare", "precision_recall", "cost", "columns", "dependence")
 
@@ -25,23 +22,8 @@ def print_result(text):
     print(text, flush=True)
 
 
-def check_outputs(options, inputs):
-    """Find out before the run whether all can be written that is to be written after it."""
-    outputs = {"--save": options.save, "--scores": options.scores, "--page": options.page}
-    outputs = {option: path for option, path in outputs.items() if path is not None}
-    inputs = [*inputs, *([options.model] if options.model else [])]
-    for option, path in outputs.items():
-        _check_output(option, path, inputs, options.force)
-        for other in outputs:
-            if other < option and outputs[other].resolve() == path.resolve():
-                raise InputError(f"{other} and {option} are both {path}, expected two files")
-    if options.plots:
-        if find_spec("matplotlib") is None:
-            raise InputError("--plots needs matplotlib, which is not installed: python -m pip install matplotlib")
-        _check_directory(options.plots, options.force)
-
-
-def _check_output(option, path, inputs, force):
+def check_output(option, path, inputs, force):
+    """Find out before the run whether a file can be written after it; one that exists needs ``force``."""
     if path.is_dir():
         raise InputError(f"{option} {path} is a directory, expected the name of a file")
     if any(path.exists() and Path(name).exists() and path.samefile(name) for name in inputs):
@@ -60,82 +42,93 @@ def _check_output(option, path, inputs, force):
 def _check_existing(option, path, force):
     if not os.access(path, os.W_OK):
         raise InputError(f"{option} {path} exists and cannot be written to, expected another name")
-    if not force and path.stat().st_size and (writer := _writer_of(path)) != option:
-        found = f"was written by {writer}" if writer else "was not written by this program"
-        raise InputError(f"{option} {path} exists and {found}, expected another name, or --force")
+    if not force and path.stat().st_size:
+        raise InputError(f"{option} {path} exists, expected another name, or --force to overwrite it")
 
 
-def _check_directory(path, force):
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = "a file has this name" if path.exists() else error.strerror
-        raise InputError(f"--plots {path} cannot be made a directory: {reason}") from error
-    if not os.access(path, os.W_OK):
+def check_directory(path, force):
+    """The same for the directory of --plots, which is made after the run if it does not exist."""
+    real = path.resolve()
+    there = next(one for one in (real, *real.parents) if one.exists())
+    if not there.is_dir():
+        found = "a file has this name" if there == real else f"{there} is a file"
+        raise InputError(f"--plots {path} cannot be made a directory: {found}")
+    if not os.access(there, os.W_OK):
         raise InputError(f"--plots {path} cannot be written to, expected a directory to write into")
     for name in FIGURES:
         if (figure := path / f"{name}.png").exists():
             _check_existing("--plots", figure, force)
 
 
-def _writer_of(path):
-    """The option by which an earlier run has written a file, or None."""
-    with path.open("rb") as file:
-        head = file.read(200)
-    is_zip = head.startswith(b"PK") and zipfile.is_zipfile(path)
-    found = {
-        "--scores": head.startswith(b"row,score"),
-        "--page": head.startswith(PAGE_MARK),
-        "--plots": head.startswith(b"\x89PNG") and FIGURE_MARK in head,
-        "--save": is_zip and "about.npy" in zipfile.ZipFile(path).namelist(),
-    }
-    return next((option for option, is_so in found.items() if is_so), None)
-
-
-def write_whole(path, write):
-    """Call ``write`` with a file to write to; what was at ``path`` before stays until all is written.
+@contextmanager
+def whole_file(path):
+    """A file to write to; what was at ``path`` before stays until all is written.
 
     Links are followed, and a device or a pipe, which another file must not replace, is written to as it is.
     """
     path = Path(path)
     real = path.resolve()
     try:
-        if real.exists() and not real.is_file():
-            with real.open("wb") as file:
-                write(file)
-        else:
-            _replace(real, write)
+        if path.exists() and not path.is_file():  # a pipe that /dev/stdout is a link to has no path of its own
+            with path.open("wb") as file:
+                yield file
+            return
+        part = real.with_name(f".exp.py.{os.getpid()}.part")
+        try:
+            with part.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(real)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {reason(error)}") from error
 
 
-def _replace(path, write):
-    part = path.with_name(f".exp.py.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def write_whole(path, write):
+    """Call ``write`` with a `whole_file` to write to."""
+    with whole_file(path) as file:
+        write(file)
 
 
-def write_scores(path, scores, probability=None, acted=None, rows=None):
-    """A .csv file with a line for each row: its number, from 1, its score and, if known, probability and decision.
+class ScoreFile:
+    """A file of scores that is written some rows at a time, .csv or .parquet, whole or not at all.
 
-    ``rows`` are the numbers of the rows, from 0, where they are not all.
+    A line has the number of its row, from 1, its score and, if known, its probability and decision.
     """
-    rows = np.arange(len(scores)) if rows is None else rows
-    columns = {"score": scores, "probability": probability, "decision": acted}
-    columns = {name: column for name, column in columns.items() if column is not None}
-    lines = zip(*(column.astype(int if name == "decision" else float).tolist() for name, column in columns.items()))
 
-    def write(file):
-        text = io.TextIOWrapper(file, encoding="ascii", newline="\n")
-        text.write(",".join(["row", *columns]) + "\n")
-        text.writelines(f"{row + 1},{','.join(map(repr, line))}\n" for row, line in zip(rows.tolist(), lines))
-        text.flush()
-        text.detach()
+    def __init__(self, path):
+        self.path, self.n_rows, self.is_parquet = path, 0, path.suffix.lower() in (".parquet", ".pq")
+        self._stack, self._file, self._table = ExitStack(), None, None
 
-    write_whole(path, write)
+    def __enter__(self):
+        self._file = self._stack.enter_context(whole_file(self.path))
+        return self
+
+    def __exit__(self, *error):
+        return self._stack.__exit__(*error)
+
+    def add(self, scores, probability=None, acted=None, rows=None):
+        """The next rows, or those with these numbers, from 0."""
+        rows = np.arange(self.n_rows, self.n_rows + len(scores)) if rows is None else rows
+        columns = {"row": rows + 1, "score": scores, "probability": probability}
+        columns |= {"decision": None if acted is None else acted.astype(int)}
+        columns = {name: column for name, column in columns.items() if column is not None}
+        if self.is_parquet:
+            self._add_parquet(columns)
+        else:
+            header = ",".join(columns) + "\n" if self.n_rows == 0 else ""
+            lines = zip(*(column.tolist() for column in columns.values()))
+            text = header + "".join(",".join(map(repr, line)) + "\n" for line in lines)
+            self._file.write(text.encode("ascii"))
+        self.n_rows += len(scores)
+
+    def _add_parquet(self, columns):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = pa.table(columns)
+        if self._table is None:
+            self._table = self._stack.enter_context(parquet.ParquetWriter(self._file, table.schema))
+        self._table.write_table(table)

@@ -41,7 +41,7 @@ import exp
 from oam import OnlineAUC
 from preprocess import Preprocessor
 from tenfold import AUCRanker, ranker
-from tenfold.words import FEATURE_SETS
+from tenfold.features import FEATURE_SETS
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -67,19 +67,6 @@ def test_one_line_on_stdout_and_no_file_written_for_a_file_either(tmp_path, trai
     assert code == 0 and RESULT.fullmatch(out)
     assert "Warning" not in err
     assert list(here.iterdir()) == []
-
-
-def test_help_shows_examples_and_every_default():
-    code, out, err = call("--help")
-    assert (code, err) == (0, "")
-    assert "python exp.py train.mat test.mat" in out
-    defaults = dict(re.findall(r"^  (?:-\w, )?(--[\w-]+)(?:(?!^  -).)*?\(default:\s+([^)]*)\)", out, re.M | re.S))
-    assert set(defaults) == set(re.findall(r"--[\w-]+", out.split("\n\n")[0])) - {"--version"} | {"--quiet"}
-    assert [defaults[f"--{name}"] for name in ("folds", "seed", "budget")] == ["10", "0", "10"]
-
-
-def test_version():
-    assert call("--version") == (0, f"exp.py {exp.VERSION}\n", "")
 
 
 # --- the number ------------------------------------------------------------------------------------------------------
@@ -138,7 +125,7 @@ def test_no_leakage(save, rows, tmp_path, two_files):
         X_changed[changed] *= factor
         tested = save("test.mat", x=X_changed, y=y)
         files = [save(x=X, y=y), tested] if two_files else [tested]
-        score(*files, "--folds", 2, *EFFORT, "--scores", tmp_path / "scores.csv")
+        score(*files, "--folds", 2, *EFFORT, "--scores", tmp_path / "scores.csv", "--force")
         scores.append(read_scores(tmp_path / "scores.csv")["score"])
     np.testing.assert_array_equal(scores[0][same], scores[1][same])
     assert (scores[0][changed] != scores[1][changed]).all()
@@ -276,19 +263,26 @@ def test_bad_options_are_refused_in_one_line(argv):
     "argv",
     [
         ["--stream", "x.csv", "--features", "auto", "--C", "1"],
-        ["--stream", "x.csv", "--compare"],
-        ["--stream", "x.csv", "--effort", "1"],
+        ["--stream", "x.csv", "--x-name", "a"],
+        ["--stream", "x.csv", "--y-name", "a"],
+        ["--stream"],
+        ["--sample-rows", "50", "x.csv"],
+        ["--scheduler", " ", "x.csv"],
         ["--model", "m.npz", "x.mat", "--effort", "1"],
         ["--effort", "1", "--passes", "2"],
         ["--effort", "1", "--update", "gradient"],
-        ["--stream", "x.csv", "--cost", "5,1"],
         ["--stream", "x.csv", "--model", "m.npz"],
         ["--stream", "x.csv", "--passes", "2"],
         ["--model", "m.npz", "x.mat", "--save", "m.npz"],
         ["--model", "m.npz", "x.mat", "--plots", "figures"],
         ["--model", "m.npz", "x.mat", "--C", "1"],
         ["--model", "m.npz"],
-        ["--model", "m.npz", "a.mat", "b.mat"],
+        ["--model", "m.npz", "x.mat", "--page", "page.html"],
+        ["--model", "m.npz", "x.mat", "--json", "result.json"],
+        ["--model", "m.npz", "x.mat", "--explain"],
+        ["--model", "m.npz", "x.mat", "--compare"],
+        ["--model", "m.npz", "x.mat", "--features", "linear"],
+        ["--model", "m.npz", "x.mat", "--scheduler", "tcp://192.0.2.1:8786"],
         ["a.mat", "b.mat", "--cost", "5,1", "--passes", "2"],
         ["a.mat", "b.mat", "--cost-name", "c", "--C", "1"],
         ["a.mat", "--cost", "5,1", "--cost-name", "c"],
@@ -333,8 +327,11 @@ def test_features_are_the_columns_alone_or_weighed_against_similarities(train):
     for features in ("linear", "auto"):
         code, out, err = call(train, "--features", features, *FEW)
         assert code == 0 and RESULT.fullmatch(out)
-        said[features] = [words for words in FEATURE_SETS.values() if words in err]
+        shares = re.search(r"^shares in the score: (.*)$", err, re.M)
+        said[features] = [] if shares is None else re.findall(r"(\D+?) (\d+)%(?:, )?", shares[1])
     assert said["linear"] == [] and len(said["auto"]) > 1
+    assert {words for words, _ in said["auto"]} <= {kind.words for kind in FEATURE_SETS}
+    assert sum(int(percent) for _, percent in said["auto"]) == pytest.approx(100, abs=len(said["auto"]))
     assert score(train, *FEW) == float(out.split()[-1])  # auto is the default
 
 
@@ -398,8 +395,9 @@ import sys, exp
 try:
     exp.main({argv})
 except SystemExit:
-    loaded = [name for name in ("numpy", "sklearn", "oam", "preprocess", "tenfold") if name in sys.modules]
-    sys.exit(str(loaded))
+    others = [name for name in ("numpy", "scipy", "sklearn", "oam", "preprocess") if name in sys.modules]
+    ours = [name for name in sys.modules if name.startswith("tenfold.") and name != "tenfold.options"]
+    sys.exit(str(others + ours))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert done.stderr.splitlines()[-1] == "[]"
@@ -417,9 +415,8 @@ def shell(line, *argv):
 
 
 @posix
-@pytest.mark.parametrize("line", ['"$@" 2>&-', '"$@" 2>&- <&-'])
-def test_without_standard_error_the_result_is_printed_all_the_same(train, line):
-    done = shell(line, train, *QUICK)
+def test_without_standard_error_the_result_is_printed_all_the_same(train):
+    done = shell('"$@" 2>&- <&-', train, *QUICK)
     assert (done.returncode, done.stderr) == (0, "") and RESULT.fullmatch(done.stdout)
 
 
@@ -429,6 +426,14 @@ def test_a_result_that_cannot_be_written_is_one_line_of_error(train):
     done = shell('"$@" >/dev/full', train, *QUICK, "-q")
     assert done.returncode == 2
     assert re.fullmatch(r"exp\.py: error: cannot write the result: .+\n", done.stderr)
+
+
+@posix
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
+def test_what_is_written_to_a_pipe_comes_through(train):
+    done = shell('"$@" | cat', train, *QUICK, "-q", "--scores", "/dev/stdout")
+    result, header, *lines = done.stdout.splitlines()
+    assert (done.stderr, header, len(lines)) == ("", "row,score", 60) and RESULT.fullmatch(result + "\n")
 
 
 @posix
@@ -446,7 +451,7 @@ def test_a_reader_that_has_gone_is_no_traceback(train):
     ],
 )
 def test_what_goes_wrong_around_the_run_is_one_line_too(train, monkeypatch, error, message):
-    def fail(options, terminal):
+    def fail(options, terminal, reports):
         raise error
 
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # which is restored after the test

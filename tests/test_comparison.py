@@ -166,9 +166,3 @@ def test_a_table(rows):
     ]
     assert table_row(LearnerResult("slow", trouble="too slow"), ours).split() == ["slow", "too", "slow"]
     assert table_row(LearnerResult("one", [0.7]), LearnerResult("ours", [0.8])).split()[-1] == "+0.1000"
-
-
-def test_the_interval_is_corrected_for_shared_rows():
-    leads = np.array([0.01, 0.03, 0.02, 0.04, 0.0])
-    half = 2.776445 * np.sqrt(leads.var(ddof=1) * (1 / 5 + 1 / 4))  # Student's t with 4 degrees of freedom
-    np.testing.assert_allclose(interval(leads), [0.02 - half, 0.02 + half], rtol=1e-6)

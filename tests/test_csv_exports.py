@@ -9,7 +9,7 @@ from preprocess import InputError
 from tenfold.readers import load
 
 ROWS = [(1.5, 999, "red", 0), (3.0, 1234, "blue", 1), (0.5, 250, "red", 1), (7.25, 1250, "blue", 0)]
-X = [[1.5, 999, 0, 1], [3, 1234, 1, 0], [0.5, 250, 0, 1], [7.25, 1250, 1, 0]]
+X = [[1.5, 999, 1], [3, 1234, 0], [0.5, 250, 1], [7.25, 1250, 0]]  # blue, red
 Y = [0, 1, 1, 0]
 
 
@@ -21,6 +21,7 @@ def same(path, content, **wanted):
     data = load(write(path, content), **wanted)
     assert_array_equal(dense(data.X), X)
     assert_array_equal(data.y, Y)
+    assert data.categories == {2: ["blue", "red"]}
     return "\n".join(data.notes)
 
 
@@ -52,7 +53,7 @@ def test_the_numbers_of_rows_are_left_out_also_if_rows_were_drawn_or_shuffled(tm
 def test_columns_that_say_more_than_the_number_of_a_row(tmp_path, name, cells):
     rows = [(number, *row) for number, row in zip(cells, ROWS)]
     text = lines(head=(name, "size", "price", "colour", "sick"), rows=rows)
-    assert load(write(tmp_path / "a.csv", text)).X.shape == (4, 5)
+    assert load(write(tmp_path / "a.csv", text)).X.shape == (4, 4)
 
 
 def in_groups(mark, decimal):
@@ -97,7 +98,7 @@ def test_a_decimal_comma_in_quotes_or_before_a_currency(tmp_path):
 )
 def test_more_words_for_missing(tmp_path, word):
     text = f"a,b,y\n1,red,0\n{word},{word},1\n3,red,1\n"
-    assert_array_equal(dense(load(write(tmp_path / "a.csv", text)).X), [[1, 1], [np.nan, 0], [3, 1]])
+    assert_array_equal(dense(load(write(tmp_path / "a.csv", text)).X), [[1, 0], [np.nan, np.nan], [3, 0]])
 
 
 def test_a_strange_cell_in_a_small_file(tmp_path):
@@ -108,7 +109,7 @@ def test_a_strange_cell_in_a_small_file(tmp_path):
     assert "holds numbers, except for 1 cell (see note), which counts as missing" in data.notes[-1]
     codes = ["1", "2", "3", "1", "2", "3", "1", "2", "3", "1", "2", "3", "A"]  # here it is one of a few codes
     data = load(write(tmp_path / "a.csv", "a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(codes))))
-    assert data.X.shape == (13, 4)
+    assert data.X.shape == (13, 1) and data.categories == {0: ["1", "2", "3", "A"]}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_a_strange_cell_in_a_small_file(tmp_path):
 )
 def test_more_dates(tmp_path, dates, said):
     data = load(write(tmp_path / "a.csv", f"d,y\n{dates[0]},0\n{dates[1]},1\n"))
-    assert data.X.tolist() == [[0, 4, 1], [30, 6, 3]]
+    assert data.X.tolist() == [[0, 4, 1, 31, 0], [30, 6, 3, 1, 0]]
     assert f"holds dates ({said})" in data.notes[-1]
 
 
@@ -143,10 +144,10 @@ def test_negative_numbers_as_accountants_and_typesetters_write_them(tmp_path):
     assert data.X.tolist() == [[-1234.5], [-5], [-2]]
 
 
-def test_nothing_but_free_text(tmp_path):
+def test_nothing_but_free_text_is_a_column_to_learn_from(tmp_path):
     text = "note,y\n" + "".join(f"patient {i},{i % 2}\n" for i in range(60))
-    with pytest.raises(InputError, match=r"no column to learn from, .*: column 'note' is left out: 60 values of text"):
-        load(write(tmp_path / "a.csv", text))
+    data = load(write(tmp_path / "a.csv", text))
+    assert data.X.shape == (60, 1) and data.categories == {0: sorted(f"patient {i}" for i in range(60))}
 
 
 def test_columns_of_one_name_are_matched_in_their_order(tmp_path):

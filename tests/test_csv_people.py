@@ -110,7 +110,8 @@ def test_the_look_of_the_text(tmp_path, text):
 
 def test_line_breaks_in_quoted_cells(tmp_path):
     text = 'note,a,y\n"red\nwine",1,0\n"white, dry",2,1\n"red\nwine",3,1\n'
-    same(write(tmp_path / "a.csv", text), [[1, 0, 1], [0, 1, 2], [1, 0, 3]])
+    same(write(tmp_path / "a.csv", text), [[0, 1], [1, 2], [0, 3]])
+    assert load(tmp_path / "a.csv").categories == {0: ["red\nwine", "white, dry"]}
 
 
 def test_a_quote_without_an_end(tmp_path):
@@ -232,7 +233,7 @@ def test_numbers_as_people_write_them(tmp_path, cells, numbers):
     "word", ["None", "-", "#N/A", "<NA>", "NaN", "nan", "NULL", "?", "n/a", "NA", "", " nan ", "nOnE"]
 )
 def test_missing_cells(tmp_path, word):
-    same(write(tmp_path / "a.csv", f"a,b,y\n1,red,0\n{word},{word},1\n3,red,1\n"), [[1, 1], [np.nan, 0], [3, 1]])
+    same(write(tmp_path / "a.csv", f"a,b,y\n1,red,0\n{word},{word},1\n3,red,1\n"), [[1, 0], [np.nan, np.nan], [3, 0]])
 
 
 @pytest.mark.parametrize(
@@ -251,14 +252,16 @@ def test_missing_cells(tmp_path, word):
 def test_dates(tmp_path, dates, days):
     """Days since the first, and 31 January 2020 was a Friday, 1 March a Sunday, 29 February a Saturday."""
     text = "d,y\n" + "".join(f"{date},{label}\n" for date, label in zip([*dates, ""], [*Y, 0]))
-    expected = [*map(list, zip(days, [4, 6, 5], [1, 3, 2])), 3 * [np.nan]]
+    hours = [24 * (day % 1) for day in days]
+    expected = [*map(list, zip(days, [4, 6, 5], [1, 3, 2], [31, 1, 29], hours)), 5 * [np.nan]]
     said = same(write(tmp_path / "a.csv", text), expected, [*Y, 0])
-    assert "column 'd' holds dates" in said and "it becomes days since 2020-01-31, weekday and month" in said
+    assert "column 'd' holds dates" in said
+    assert "it becomes weekday, month, day of the month, hour and days since 2020-01-31" in said
 
 
 def test_dates_of_another_file_count_from_the_same_day(tmp_path):
     train = load(write(tmp_path / "a.csv", "d,y\n2020-01-31,0\n2020-03-01,1\n"))
-    same(write(tmp_path / "b.csv", "y,d\n0,2020-01-01\n1,\n"), [[-30, 2, 1], 3 * [np.nan]], [0, 1], like=train)
+    same(write(tmp_path / "b.csv", "y,d\n0,2020-01-01\n1,\n"), [[-30, 2, 1, 1, 0], 5 * [np.nan]], [0, 1], like=train)
     for cell in ("red", "2020-01-01 red", "01.01.2020"):
         with pytest.raises(InputError, match="column 'd' holds text, expected dates as in the training file"):
             load(write(tmp_path / "b.csv", f"y,d\n0,2020-01-01\n1,{cell}\n"), like=train)
@@ -278,16 +281,18 @@ def test_a_few_cells_that_are_no_numbers_count_as_missing(tmp_path):
     assert "holds text" in load(write(path, "\n".join(["a,y", *lines]))).notes[-1]
 
 
-def test_names_and_free_text_are_left_out(tmp_path):
+def test_names_and_free_text_are_columns_of_text(tmp_path):
     lines = [f"patient {i},{'red' if i % 3 else 'blue'},{i},{i % 2}" for i in range(60)]
     data = load(write(tmp_path / "a.csv", "\n".join(["who,colour,a,y", *lines])))
     assert data.X.shape == (60, 3)
-    assert "column 'who' is left out: 60 values of text in 60 rows" in data.notes[1]
-    assert "column 'colour' holds text; it becomes 2 columns of 0 and 1" in data.notes[2]
+    assert "column 'who' holds text: 60 values" in data.notes[1]
+    assert "column 'colour' holds text: 2 values" in data.notes[2]
+    assert data.categories == {0: sorted(f"patient {i}" for i in range(60)), 1: ["blue", "red"]}
     for head in ("who,colour,a,y", None):
-        lines = ["somebody,blue,7,1", "nobody,green,8,0"]
+        lines = ["somebody,blue,7,1", "patient 0,green,8,0"]
         test = load(write(tmp_path / "b.csv", "\n".join([head, *lines] if head else lines)), like=data)
-        assert_array_equal(dense(test.X), [[1, 0, 7], [0, 0, 8]])
+        assert_array_equal(test.X, [[60, 0, 7], [0, 2, 8]])
+        assert test.new_values == {0: ["somebody"], 1: ["green"]}
 
 
 def test_a_column_that_turns_into_text_far_below(tmp_path, monkeypatch):
@@ -297,7 +302,7 @@ def test_a_column_that_turns_into_text_far_below(tmp_path, monkeypatch):
     path = write(tmp_path / "a.csv", "code,b,y\n" + "".join(f"{c},{i},{i % 2}\n" for i, c in enumerate(codes)))
     data = load(path)
     assert data.csv["columns"][0] == {"name": "code", "kind": "text", "values": [f"{i:03}" for i in range(9)] + ["A12"]}
-    assert dense(data.X)[:, :-1].sum() == 2000
+    assert [data.categories[0][int(code)] for code in data.X[:, 0]] == codes
     with pytest.raises(InputError, match="column 'code' holds text, expected numbers as in the training file"):
         list(stream([path]))
 
@@ -334,7 +339,7 @@ def test_what_is_found_is_kept_in_a_model_and_said(tmp_path):
         "label is 'Class'",
         "numbers the rows",
         "days since 2020",
-        "0 and 1",
+        "column 'colour' holds text: 2 values",
     ):
         assert said in err
     csv = load_model(tmp_path / "model.npz").data_.csv
@@ -362,6 +367,7 @@ def test_streams_are_read_as_files_are(tmp_path, monkeypatch):
         frame.to_csv(path, index=False, **how)
         whole, parts = load(path), [data for data, _ in stream([path])]
         assert len(parts) == 3 and parts[0].notes == whole.notes and parts[1].csv == whole.csv
+        assert whole.categories == {7: ["12", "blue", "red"]}
         assert_array_equal(np.concatenate([dense(part.X) for part in parts]), dense(whole.X))
         assert_array_equal(np.concatenate([part.y for part in parts]), whole.y)
     code, _, err = call("--stream", path)

@@ -1,4 +1,4 @@
-"""CSV text, with a header or without, becomes numbers, columns of 0 and 1, and labels."""
+"""CSV text, with a header or without, becomes numbers, places in lists of values, and labels."""
 
 import bz2
 import gzip
@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_array_equal
-from small_files import dense, write
+from small_files import write
 
 from preprocess import InputError
 from tenfold.readers import load
@@ -67,7 +66,8 @@ def test_csv_label_by_name(tmp_path):
 
 def test_csv_of_text_only_without_header(tmp_path):
     data = load(write(tmp_path / "a.csv", "red,yes\nblue,no\nred,no\nblue,yes\n"))
-    assert_array_equal(data.X, [[0, 1], [1, 0], [0, 1], [1, 0]])  # blue, red
+    assert_array_equal(data.X, [[1], [0], [1], [0]])
+    assert data.categories == {0: ["blue", "red"]}
     assert_array_equal(data.y, ["yes", "no", "no", "yes"])
 
 
@@ -88,7 +88,8 @@ def test_csv_spaces_before_cells_of_a_late_row_are_no_part_of_them(tmp_path, gap
     )
     assert_array_equal(told.X, plain.X)
     assert_array_equal(told.y, plain.y)
-    assert told.X.shape == (4_002, 3) and np.isnan(dense(told.X)[-1, 0])
+    assert told.X.shape == (4_002, 2) and np.isnan(told.X[-1, 0]) and told.categories == plain.categories
+    assert told.categories == {1: ["blue", "red,or"]}
 
 
 def test_csv_with_decimal_commas_is_read_as_numbers_not_as_text(tmp_path, monkeypatch):
@@ -127,18 +128,25 @@ def test_csv_times_are_those_that_each_value_by_itself_gives(tmp_path, monkeypat
     assert_array_equal(again.X, slow.X)
 
 
-def test_csv_text_becomes_one_column_a_value(tmp_path):
-    """A test file may hold the values in another order, and others; those and missing ones are zero in all columns."""
+def test_csv_text_becomes_places_in_a_list_of_values(tmp_path):
+    """A test file may hold the values in another order; others that it has are behind them, missing ones are NaN."""
     train = load(write(tmp_path / "train.csv", "n,colour,y\n5,red,0\n6,blue,1\n7, red,1\n8,?,0\n"))
-    assert_array_equal(dense(train.X), [[5, 0, 1], [6, 1, 0], [7, 0, 1], [8, 0, 0]])
-    test = load(write(tmp_path / "test.csv", "n,colour,y\n1,green,1\n2,blue,0\n"), like=train)
-    assert_array_equal(dense(test.X), [[1, 0, 0], [2, 1, 0]])
+    assert_array_equal(train.X, [[5, 1], [6, 0], [7, 1], [8, np.nan]])
+    assert train.csv["columns"][1] == {"name": "colour", "kind": "text", "values": ["blue", "red"]}
+    assert train.categories == {1: ["blue", "red"]} and train.new_values == {}
+    test = load(write(tmp_path / "test.csv", "n,colour,y\n1,green,1\n2,blue,0\n3,Red,0\n4,,1\n5,green,0\n"), like=train)
+    assert_array_equal(test.X, [[1, 2], [2, 0], [3, 3], [4, np.nan], [5, 2]])
+    assert test.new_values == {1: ["green", "Red"]}
+    assert test.categories == train.categories == {1: ["blue", "red"]}
+    train.add_values(test.new_values)
+    assert train.categories == {1: ["blue", "red", "green", "Red"]}
 
 
-def test_csv_with_many_values_is_sparse(tmp_path):
-    text = "".join(f"v{i},{i % 2}\n" for i in range(50))
-    data = load(write(tmp_path / "a.csv", text))
-    assert sp.issparse(data.X) and data.X.shape == (50, 50) and data.X.nnz == 50
+def test_csv_with_many_values_is_one_dense_column(tmp_path):
+    values = [f"v{i}" for i in range(50)]
+    data = load(write(tmp_path / "a.csv", "".join(f"{value},{i % 2}\n" for i, value in enumerate(values))))
+    assert isinstance(data.X, np.ndarray) and data.X.shape == (50, 1)
+    assert [data.categories[0][int(code)] for code in data.X[:, 0]] == values
 
 
 def test_csv_test_file_that_begins_with_its_only_positive(tmp_path):

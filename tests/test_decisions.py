@@ -1,6 +1,7 @@
 """From scores to decisions: thresholds and what they cost, against brute force and what the command writes."""
 
 import re
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from preprocess import InputError
 from tenfold.calibration import log_odds
 from tenfold.decisions import (
     Outcome,
+    add_outcomes,
     best_threshold,
     cost_by_threshold,
     cost_of,
@@ -25,7 +27,6 @@ from tenfold.decisions import (
     least_risk,
 )
 from tenfold.folds import Experiment
-from tenfold.readers.base import Data
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -34,6 +35,11 @@ def scored(n=300, n_pos=30, seed=0):
     rng = np.random.RandomState(seed)
     y = np.where(np.arange(n) < n_pos, 1, -1)
     return 3 * rng.randn(n) + 4 * (y > 0), y
+
+
+def all_of(outcome):
+    """Its counts and costs, and what follows from them."""
+    return [*astuple(outcome), outcome.precision, outcome.recall, outcome.f1, outcome.savings]
 
 
 COSTS = st.integers(1, 9)
@@ -90,12 +96,10 @@ def test_worked_example():
     y = np.where(np.arange(1000) < 20, 1, -1)
     acted = (np.arange(1000) < 18) | (np.arange(1000) >= 1000 - 36)
     outcome = Outcome.of(acted, y, np.tile([49.0, 1.0], (1000, 1)))
-    assert (outcome.true_positives, outcome.false_positives) == (18, 36)
-    assert (outcome.false_negatives, outcome.true_negatives) == (2, 944)
+    assert astuple(outcome) == (18, 36, 2, 944, 2 * 49 + 36, 20 * 49, 980)
     assert outcome.precision == pytest.approx(1 / 3) and outcome.recall == pytest.approx(9 / 10)
     assert outcome.f1 == pytest.approx(2 / (3 + 10 / 9))
-    assert outcome.cost == 2 * 49 + 36
-    assert outcome.savings == pytest.approx((980 - 134) / 980)  # acting on no row costs 20 * 49, on every row 980
+    assert outcome.savings == pytest.approx((980 - 134) / 980)
 
 
 @pytest.mark.parametrize("acted", [False, True])
@@ -130,9 +134,22 @@ def test_rows_that_stand_for_several_count_as_often():
     rng = np.random.RandomState(0)
     y, acted, weight = np.where(rng.rand(80) < 0.3, 1, -1), rng.rand(80) < 0.4, rng.randint(1, 9, 80)
     cost = rng.randint(1, 9, (80, 2)).astype(float)
-    found = vars(Outcome.of(acted, y, cost, weight.astype(float)))
+    found = Outcome.of(acted, y, cost, weight.astype(float))
     again = np.repeat(np.arange(80), weight)
-    assert found == pytest.approx(vars(Outcome.of(acted[again], y[again], cost[again])))
+    assert all_of(found) == pytest.approx(all_of(Outcome.of(acted[again], y[again], cost[again])))
+
+
+def test_outcomes_of_parts_add_up_to_that_of_the_whole():
+    rng = np.random.RandomState(0)
+    y, acted, cost = np.where(rng.rand(80) < 0.3, 1, -1), rng.rand(80) < 0.4, rng.randint(1, 9, (80, 2)).astype(float)
+    rules = {"some": acted, "all": np.ones(80, bool)}
+    total = {}
+    for part in (slice(0, 10), slice(10, 50), slice(50, 80)):
+        of_part = {name: Outcome.of(rows[part], y[part], cost[part]) for name, rows in rules.items()}
+        total = add_outcomes(total, of_part)
+    assert list(total) == list(rules)
+    for name, rows in rules.items():
+        assert all_of(total[name]) == pytest.approx(all_of(Outcome.of(rows, y, cost)))
 
 
 # --- on rows with folds, and on rows with probabilities --------------------------------------------------------------
@@ -159,8 +176,8 @@ def test_decisions_on_a_sample_are_those_on_the_rows_it_stands_for():
     """Against folds in which each row is there as often as it weighs."""
     s, y = scored(240, 80)
     cost = np.random.RandomState(1).randint(1, 9, (240, 2)).astype(float)
-    whole = np.concatenate([y, np.full(160 * 3, -1)])  # a file with four times the negatives
-    sample = Experiment.cross_validation(s[:, None], whole, 4, 0, np.arange(240))
+    of_file = {1: 80, -1: 4 * 160}  # rows of each class in the file
+    sample = Experiment.cross_validation(s[:, None], y, 4, 0, np.arange(240), of_file)
     again = np.repeat(np.arange(240), sample.weight.astype(int))
     splits = [tuple(np.flatnonzero(np.isin(again, rows)) for rows in split) for split in sample.splits]
     repeated = Experiment(s[again], y[again], s[again], y[again], splits, np.arange(720), np.ones(720))
@@ -170,7 +187,7 @@ def test_decisions_on_a_sample_are_those_on_the_rows_it_stands_for():
     for rule in found.acted:
         assert np.mean(found.acted[rule][again] != expected.acted[rule]) < 0.01
     for rule in ("moved threshold", "act on no row", "act on every row"):
-        assert vars(found.outcomes[rule]) == pytest.approx(vars(expected.outcomes[rule]))
+        assert all_of(found.outcomes[rule]) == pytest.approx(all_of(expected.outcomes[rule]))
 
 
 def test_what_becomes_of_a_row_in_a_fold_does_not_depend_on_its_label():
@@ -201,16 +218,16 @@ def test_rows_with_probabilities_are_decided_on_by_bayes_minimum_risk():
 
 
 def test_costs_are_those_of_the_file_or_the_pair_or_the_rarity():
-    X, y, cost = np.zeros((8, 2)), np.array([1, -1, -1, -1] * 2), np.arange(16.0).reshape(8, 2)
-    assert find_costs("f", Data(X, y, cost), y, (), "mine") is cost
-    assert_array_equal(find_costs("f", Data(X, y), y, (5.0, 2.0), None), [[5, 2]] * 8)
-    assert_array_equal(find_costs("f", Data(X, y), y, (), None), [[3, 1]] * 8)
-    assert_array_equal(find_costs("f", Data(X), None, (5.0, 2.0), None), [[5, 2]] * 8)
+    y, cost = np.array([1, -1, -1, -1] * 2), np.arange(16.0).reshape(8, 2)
+    assert find_costs("f", cost, 8, y, (), "mine") is cost
+    assert_array_equal(find_costs("f", None, 8, y, (5.0, 2.0), None), [[5, 2]] * 8)
+    assert_array_equal(find_costs("f", None, 8, y, (), None), [[3, 1]] * 8)
+    assert_array_equal(find_costs("f", None, 8, None, (5.0, 2.0), None), [[5, 2]] * 8)
     with pytest.raises(InputError, match="f holds no mine, expected a variable with two costs for each row"):
-        find_costs("f", Data(X, y), y, (), "mine")
+        find_costs("f", None, 8, y, (), "mine")
     for labels in (None, np.ones(8)):
         with pytest.raises(InputError, match="f has neither labels of both classes nor costs for each row"):
-            find_costs("f", Data(X, labels), labels, (), None)
+            find_costs("f", None, 8, labels, (), None)
 
 
 # --- as the command is met -------------------------------------------------------------------------------------------
@@ -251,7 +268,7 @@ def test_costs_of_each_row_are_read_from_the_file(rows, tmp_path):
     X, y = rows
     cost = np.random.RandomState(0).randint(1, 9, (60, 2))
     savemat(tmp_path / "train.mat", {"x_tr": X, "y_tr": y, "c_tr": cost, "mine": cost})
-    argv = [tmp_path / "train.mat", *FEW, "--scores", tmp_path / "scores.csv"]
+    argv = [tmp_path / "train.mat", *FEW, "--scores", tmp_path / "scores.csv", "--force"]
     for asked in (["--cost"], ["--cost-name", "mine"]):
         code, _, err = call(*argv, *asked)
         acted = read_scores(tmp_path / "scores.csv")["decision"] > 0

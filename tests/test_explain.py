@@ -57,9 +57,9 @@ def test_columns_of_files_have_numbers_or_names(tmp_path):
     found = explain.find_columns(load(path).without_rows(np.array([0, 1])))
     assert [(c.name, c.features.tolist(), c.values) for c in found] == [
         ("a", [0], None),
-        ("colour", [1, 2], ["blue", "red"]),
-        ("day", [3, 4, 5], None),
-        ("column 6", [6], None),
+        ("colour", [1], ["blue", "red"]),
+        ("day", [2, 3, 4, 5, 6], None),
+        ("column 6", [7], None),
     ]
     path = tmp_path / "a.svm"
     path.write_text("1 0:1 2:5\n-1 0:2\n")
@@ -118,12 +118,12 @@ def test_a_sample_of_the_rows_gives_about_the_same(monkeypatch):
 
 def test_the_auc_in_which_rounding_breaks_no_tie():
     scores = np.array([0.1 + 0.2, 0.3, 7.0, 0.0])
-    assert explain.auc_of(np.array([1, -1, -1, -1]), scores) == 0.5
-    assert explain.auc_of(np.array([1, -1]), np.zeros(2)) == 0.5
+    assert explain._auc(np.array([1, -1, -1, -1]), scores) == 0.5
+    assert explain._auc(np.array([1, -1]), np.zeros(2)) == 0.5
     rng = np.random.RandomState(0)
     for size in (2, 5, 300):
         y, scores = np.where(np.arange(300) % 7, -1, 1), rng.randint(0, size, 300)
-        assert explain.auc_of(y, scores) == pytest.approx(roc_auc_score(y, scores))
+        assert explain._auc(y, scores) == pytest.approx(roc_auc_score(y, scores))
 
 
 def test_missing_cells_are_shuffled_too():
@@ -160,26 +160,35 @@ def test_probes_of_a_linear_model_are_its_weights():
 
 
 def test_mean_scores_over_the_values_of_a_column():
-    rng = np.random.RandomState(0)
-    X, y = make_rows(120, 2, 40)
-    kind = rng.randint(0, 3, 120)
-    X = np.column_stack([X, np.eye(3)[kind]])
-    experiment, folds = run(X, y)
-    columns = [column(0), column(1), column(2, 3, 4, values=["a", "b", "c"])]
+    """Of numbers, some that are there, in order; of text, the values that are there."""
+    X, y = make_rows(120, 3, 40)
+    kinds = ["a", "b", "c", "never"]
+    X[:, 2] = np.random.RandomState(0).randint(0, 3, 120)
+    X[::9, 2] = np.nan
+    experiment, folds = run(X, y, AUCRanker(effort=1 / 16, categories={2: kinds}, random_state=0))
+    columns = [column(0), column(1), column(2, values=kinds)]
     found = explain.explain(experiment, folds, columns, seed=0, with_dependence=True)
     by_name = {d.column.name: d for d in found.dependences}
-    assert by_name["column 2"].values.tolist() == ["a", "b", "c"]
+    assert by_name["column 2"].values.tolist() == kinds[:3]
     numbers = by_name["column 0"].values
     assert len(numbers) == explain.GRID and (np.diff(numbers) > 0).all() and set(numbers) <= set(X[:, 0])
-    for k, fold in enumerate(folds):  # a linear model: a line
-        weights = fold.model(np.eye(5)) - fold.model(np.zeros((5, 5)))
-        scores = by_name["column 0"].scores[:, k]
-        assert_allclose(np.diff(scores), np.diff(numbers) * weights[0], atol=1e-5)
-        assert_allclose(np.diff(by_name["column 2"].scores[:, k]), np.diff(weights[2:]), atol=1e-5)
+    for k, fold in enumerate(folds):
         rows, _ = experiment.test_rows(k)
-        rows = rows[np.random.RandomState(0).permutation(len(rows))[: explain.ROWS_OF_MEAN]].copy()
-        rows[:, 0] = numbers[3]
-        assert scores[3] == pytest.approx(fold.model(rows).mean())
+        rows = rows[np.random.RandomState(0).permutation(len(rows))[: explain.ROWS_OF_MEAN]]
+        for j, cells in ((0, numbers), (2, range(3))):
+            for cell, score_of_cell in zip(cells, by_name[f"column {j}"].scores[:, k], strict=True):
+                moved = rows.copy()
+                moved[:, j] = cell
+                assert score_of_cell == pytest.approx(fold.model(moved).mean())
+
+
+def test_mean_scores_of_a_linear_model_are_a_line():
+    X, y = make_rows(120, 2, 40)
+    experiment, folds = run(X, y)
+    (found,) = explain.explain(experiment, folds, [column(0)], seed=0, with_dependence=True).dependences
+    for k, fold in enumerate(folds):
+        weights = fold.model(np.eye(2)) - fold.model(np.zeros((2, 2)))
+        assert_allclose(np.diff(found.scores[:, k]), np.diff(found.values) * weights[0], atol=1e-5)
 
 
 # --- as the command says it ------------------------------------------------------------------------------------------
@@ -235,4 +244,4 @@ def test_a_bar_grows_and_goes(people):
 
 def test_where_there_are_no_folds_there_is_nothing_to_explain(people, model):
     refused("--explain does not go with --model", "--model", model, people, "--explain")
-    refused("--explain does not go with --stream", "--stream", people, "--explain")
+    refused("expected no option that needs folds", "--stream", people, "--explain", "--features", "linear")

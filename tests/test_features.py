@@ -1,274 +1,171 @@
-"""Scaled rows become features. Oracles: SciPy, scikit-learn, and kernels computed in full."""
+"""Sets of features: what each makes of scaled rows, and what all of them have to offer, a new one included.
 
-import gc
+Oracles: scikit-learn, and kernels computed in full.
+"""
+
+import io
 import json
-import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from tenfold import features
-from tenfold.columns import Columns
-from tenfold.features import (
-    FeatureSets,
-    LandmarkFeatures,
-    LinearFeatures,
-    ScaledFeatures,
-    Versions,
-    city_block,
-    euclidean,
-    make_feature_set,
-    plain_feature_sets,
-    rich_feature_sets,
-    wide_feature_sets,
-)
+from preprocess import InputError
+from tenfold import AUCRanker, load_model, ranker, words
+from tenfold.features import FEATURE_SETS, SETS, landmarks, linear
+from tenfold.features.base import FeatureSet
+from tenfold.features.boosting import Boosting
+from tenfold.features.forest import Forest
+from tenfold.features.landmarks import CHUNK, RIDGE, Landmarks, Mixed, Rough, Smooth
+from tenfold.features.linear import Even, Linear
+from tenfold.features.rows import Columns, Rows
 from tenfold.lanes import inner_folds
-from tenfold.plan import has_few_rows
-from tenfold.trees import TreeFeatures
+from tenfold.plan import thin
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-SMOOTH = ("scaled", euclidean, 2, 0.7)
-ROUGH = ("scaled", city_block, 1, 1.5)
+BELL = ("scaled", "euclidean", 2, 0.7)
+PEAK = ("scaled", "city_block", 1, 1.5)
+TERMS = pytest.mark.parametrize("terms", [[BELL], [PEAK], [BELL, PEAK]], ids=["bell", "peak", "both"])
 
 
-def columns_of(Z, n_pos=40, most_ranked=np.inf):
-    return Columns(most_ranked).fit(Z, n_pos)
+class OfTerms(Landmarks):
+    """Similarities that are the mean of terms that a test has chosen."""
+
+    def __init__(self, *terms, n_rows=10**6):
+        super().__init__(n_rows)
+        self.terms = lambda ranked: terms
 
 
-class AllMany:
-    """Stands for columns all of which have many values."""
-
-    def __init__(self, Z):
-        self.many_ = np.arange(Z.shape[1])
-
-
-def versions_of(Z, landmarks=None):
-    """Of rows as they are; unless there are landmarks, each row is one."""
-    return Versions(AllMany(Z), Z, None if landmarks is None else Versions(AllMany(Z), landmarks))
-
-
-def rows_of(rng, n=70, d=3):
+def floats(rng, n=70, d=3):
     return rng.randn(n, d).astype(np.float32)
 
 
-# --- distances and kernels -------------------------------------------------------------------------------------------
+def as_they_are(Z, of_landmarks=None):
+    """Rows whose columns all have many values; without others each is a landmark."""
+    columns = SimpleNamespace(many_=np.arange(Z.shape[1]), ranked_=False)
+    return Rows(Z, columns, None if of_landmarks is None else Rows(of_landmarks, columns))
 
 
-@pytest.mark.parametrize("distance, name", [(euclidean, "euclidean"), (city_block, "cityblock")])
-@pytest.mark.parametrize("n, m, d", [(40, 30, 5), (1, 3, 1), (7, 1, 200)])
-def test_distances(rng, distance, name, n, m, d):
-    X, C = rows_of(rng, n, d), rows_of(rng, m, d)
-    copies = X.copy(), C.copy()
-    D = distance(X, C, AllMany(X))
-    assert D.dtype == np.float32
-    assert_allclose(D, cdist(X, C, name), rtol=1e-4)
-    assert_array_equal(X, copies[0])
-    assert_array_equal(C, copies[1])
+# --- similarities to landmarks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["standard", "rank"])
-@pytest.mark.parametrize("which", [[0, 1, 2, 3, 4], [0, 1, 2], [3, 4]], ids=["mixed", "many values", "two values"])
-def test_city_block_distances_of_all_versions(Z, version, which):
-    Z = Z[:, which]
-    columns = columns_of(Z)
-    if not columns.ranked_ and version == "rank":
-        pytest.skip("columns of two values have no ranks")
-    versions = Versions(columns, Z, Versions(columns, Z[:30]))
-    exact = getattr(columns, version)(Z).astype(float)
-    D = versions[version, city_block]
-    assert D.dtype == np.float32
-    assert_allclose(D, cdist(exact, exact[:30], "cityblock"), rtol=1e-4, atol=1e-4)
-    double = Versions(columns, Z.astype(float), Versions(columns, Z[:30]))[version, city_block]
-    assert_allclose(double, cdist(exact, exact[:30], "cityblock"), rtol=1e-5, atol=1e-5)
-
-
-def test_city_block_distances_of_more_rows_than_a_chunk(rng):
-    Z = np.column_stack([rng.rand(2 * features.CHUNK + 3, 2), rng.rand(2 * features.CHUNK + 3) < 0.3])
-    Z = Z.astype(np.float32)
-    columns = columns_of(Z)
-    X = columns.rank(Z)
-    assert_allclose(city_block(X, X[:7], columns), cdist(X, X[:7], "cityblock"), rtol=1e-4, atol=1e-5)
-
-
-def test_versions_are_made_once(Z):
-    versions = Versions(columns_of(Z), Z)
-    assert versions["scaled"] is Z
-    for key in ("standard", "rank", ("rank", city_block), ("standard", euclidean)):
-        assert versions[key] is versions[key]
-
-
-def test_the_distance_of_a_row_from_itself_is_no_nan(rng):
-    X = 100 + rows_of(rng, 50, 20)
-    assert_allclose(np.diag(euclidean(X, X)), 0, atol=1e-3 * np.sqrt((X**2).sum(axis=1)).max())
-
-
-def exact_kernel(X, C, landmarks, term):
+def exact_kernel(X, C, of_landmarks, term):
     """By scikit-learn, its width from the median distance between landmarks."""
-    _, distance, power, width = term
-    D = cdist(landmarks, landmarks, "euclidean" if distance is euclidean else "cityblock")
+    _, metric, power, width = term
+    D = cdist(of_landmarks, of_landmarks, metric.replace("_", ""))
     bandwidth = width * np.median(D[D > 1e-3])
     return rbf_kernel(X, C, bandwidth**-2) if power == 2 else laplacian_kernel(X, C, 1 / bandwidth)
 
 
-def landmark_kernel(X, landmarks, terms):
-    X, landmarks = X.astype(float), landmarks.astype(float)
-    return np.mean([exact_kernel(X, landmarks, landmarks, term) for term in terms], axis=0)
+def landmark_kernel(X, of_landmarks, terms):
+    X, of_landmarks = X.astype(float), of_landmarks.astype(float)
+    return np.mean([exact_kernel(X, of_landmarks, of_landmarks, term) for term in terms], axis=0)
 
 
-@pytest.mark.parametrize("terms", [[SMOOTH], [ROUGH], [SMOOTH, ROUGH]], ids=["smooth", "rough", "both"])
+@TERMS
 def test_products_of_features_are_the_kernel(rng, terms):
     """With all rows for landmarks: F F' / scale^2 = K inv(K + ridge) K, which is within the ridge of K."""
-    Z = rows_of(rng)
-    feature_set = LandmarkFeatures(*terms).fit(versions_of(Z))
-    F = feature_set.transform(versions_of(Z, Z)).astype(float)
+    Z = floats(rng)
+    feature_set = OfTerms(*terms).fit(as_they_are(Z))
+    F = feature_set.transform(as_they_are(Z, Z)).astype(float)
     K = landmark_kernel(Z, Z, terms)
-    assert_allclose(F @ F.T / float(feature_set.scale_) ** 2, K, atol=2 * float(features.RIDGE))
+    assert_allclose(F @ F.T / float(feature_set.scale_) ** 2, K, atol=2 * float(RIDGE))
     spread = ((F - F.mean(axis=0)) ** 2).sum(axis=1).mean()
-    assert spread == pytest.approx(1, abs=10 * float(features.RIDGE))
+    assert spread == pytest.approx(1, abs=10 * float(RIDGE))
 
 
-@pytest.mark.parametrize("terms", [[SMOOTH], [ROUGH], [SMOOTH, ROUGH]], ids=["smooth", "rough", "both"])
+@TERMS
 def test_features_are_those_of_nystroem(rng, terms):
     """With fewer landmarks than rows, and on rows that were not there: products are k inv(K + ridge) k'."""
-    Z, other = rows_of(rng), rows_of(rng, 40)
-    landmarks = Z[:20]
-    feature_set = LandmarkFeatures(*terms).fit(versions_of(Z, landmarks))
-    F = feature_set.transform(versions_of(other, landmarks))
+    Z, other = floats(rng), floats(rng, 40)
+    feature_set = OfTerms(*terms).fit(as_they_are(Z, Z[:20]))
+    F = feature_set.transform(as_they_are(other, Z[:20]))
     assert F.dtype == np.float32
     F = F.astype(float) / float(feature_set.scale_)
-    k, K = landmark_kernel(other, landmarks, terms), landmark_kernel(landmarks, landmarks, terms)
-    expected = k @ np.linalg.solve(K + float(features.RIDGE) * np.eye(20), k.T)
+    k, K = landmark_kernel(other, Z[:20], terms), landmark_kernel(Z[:20], Z[:20], terms)
+    expected = k @ np.linalg.solve(K + float(RIDGE) * np.eye(20), k.T)
     assert_allclose(F @ F.T, expected, atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    "feature_set, is_kernel", [(LandmarkFeatures(SMOOTH, ROUGH), True), (LinearFeatures("scaled"), False)]
-)
-def test_score_is_the_product_of_features_and_weights(rng, feature_set, is_kernel):
-    Z, other = rows_of(rng), rows_of(rng, 40)
-    F = feature_set.fit_transform(versions_of(Z, Z[:25]))
-    w = rng.randn(F.shape[1]).astype(np.float32)
-    of_others = feature_set.transform(versions_of(other, Z[:25])) if is_kernel else other * feature_set.scale_
-    for rows, expected in ((Z, F @ w), (other, of_others @ w)):
-        scores = feature_set.score(versions_of(rows, Z[:25]), feature_set.coefficients(w))
-        assert scores.shape == (len(rows),)
-        assert_allclose(scores, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
 def test_chunks_change_nothing(rng):
     """More rows than are computed at a time, and the same rows in pieces that end elsewhere."""
-    Z, other = rows_of(rng), rows_of(rng, 2 * features.CHUNK + 3)
-    feature_set = LandmarkFeatures(SMOOTH, ROUGH).fit(versions_of(Z, Z[:25]))
-    w = rng.randn(25).astype(np.float32)
-    pieces = [versions_of(piece, Z[:25]) for piece in np.array_split(other, 5)]
-    F, scores = (
-        np.concatenate([f(v) for v in pieces])
-        for f in (feature_set.transform, lambda v: feature_set.score(v, feature_set.coefficients(w)))
-    )
-    whole = versions_of(other, Z[:25])
+    Z, other = floats(rng), floats(rng, 2 * CHUNK + 3)
+    feature_set = OfTerms(BELL, PEAK).fit(as_they_are(Z, Z[:25]))
+    c = feature_set.coefficients(rng.randn(25).astype(np.float32))
+    whole, pieces = as_they_are(other, Z[:25]), [as_they_are(part, Z[:25]) for part in np.array_split(other, 5)]
+    F = np.concatenate([feature_set.transform(piece) for piece in pieces])
+    scores = np.concatenate([feature_set.score(piece, c) for piece in pieces])
     assert_allclose(feature_set.transform(whole), F, atol=1e-4)
-    assert_allclose(feature_set.score(whole, feature_set.coefficients(w)), scores, atol=1e-3 * np.abs(scores).max())
+    assert_allclose(feature_set.score(whole, c), scores, atol=1e-3 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize(
     "Z", [np.ones((30, 2)), np.zeros((30, 2)), np.ones((1, 2)), np.arange(60).reshape(30, 2) // 30]
 )
-@pytest.mark.parametrize("term", [SMOOTH, ROUGH])
-def test_equal_rows_do_no_harm(Z, term):
-    versions = versions_of(Z.astype(np.float32))
-    assert np.isfinite(LandmarkFeatures(term).fit(versions).transform(versions)).all()
+@pytest.mark.parametrize("term", [BELL, PEAK])
+def test_landmarks_that_are_equal_do_no_harm(Z, term):
+    rows = as_they_are(Z.astype(np.float32))
+    assert np.isfinite(OfTerms(term).fit(rows).transform(rows)).all()
 
 
-# --- LinearFeatures --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n_rows", [40, 70])
+def test_similarities_of_some_of_the_rows_are_learned_from(rng, n_rows):
+    Z, y = floats(rng), np.where(np.arange(70) % 5, -1, 1)
+    F, numbers = OfTerms(BELL, n_rows=n_rows).fit_transform(as_they_are(Z, Z[:9]), y, np.zeros(70))
+    assert_array_equal(numbers, thin(y, n_rows))
+    assert_array_equal(F, OfTerms(BELL).fit_transform(as_they_are(Z[numbers], Z[:9]), y, np.zeros(70))[0])
+
+
+@pytest.mark.parametrize("ranked, peak", [(True, ("rank", "city_block")), (False, ("standard", "euclidean"))])
+def test_peaks_are_by_ranks_if_there_are_any(ranked, peak):
+    versions = {kind: [term[:2] for term in kind.terms(ranked)] for kind in (Mixed, Smooth, Rough)}
+    assert versions[Mixed][-1] == peak and versions[Rough] == [peak]
+    assert set(versions[Mixed][:-1]) == set(versions[Smooth]) == {("standard", "euclidean")}
+
+
+def test_nearly_equal_landmarks_get_as_much_of_a_ridge_as_it_takes(rng):
+    K = np.ones((50, 50), np.float32) + 3e-3 * rng.rand(50, 50).astype(np.float32)
+    K = (K + K.T) / 2
+    needed = -np.linalg.eigvalsh(K.astype(float)).min()  # much more than rounding would leave
+    assert needed > float(RIDGE)
+    L = landmarks._factor(K)
+    added = (L.astype(float) @ L.T.astype(float) - K)[np.arange(50), np.arange(50)]
+    assert_allclose(added, added[0], rtol=1e-2)
+    assert needed < added[0] < 11 * needed
+
+
+# --- the columns -----------------------------------------------------------------------------------------------------
+
+
+def fit_columns(feature_set, Z):
+    """The features of all rows of Z, dense."""
+    n = Z.shape[0]
+    F, numbers = feature_set.fit_transform(Rows(Z), np.ones(n), np.zeros(n))
+    assert_array_equal(numbers, np.arange(n))
+    assert sp.issparse(F) == sp.issparse(Z) and F.dtype == np.float32
+    return F.toarray() if sp.issparse(F) else F
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_rows_lie_at_a_mean_squared_distance_of_1_from_their_mean(rng, make):
     Z = np.where(rng.rand(200, 6) < 0.3, rng.rand(200, 6) * [1, 2, 3, 4, 5, 6], 0).astype(np.float32)
-    versions = versions_of(make(Z))
-    feature_set = LinearFeatures("scaled")
-    F = feature_set.fit_transform(versions)
-    assert sp.issparse(F) == sp.issparse(versions["scaled"]) and F.dtype == np.float32
-    F = F.toarray() if sp.issparse(F) else F
+    F = fit_columns(Linear(), make(Z))
     assert ((F - F.mean(axis=0)) ** 2).sum(axis=1).mean() == pytest.approx(1, abs=1e-4)
     assert_allclose(F / F.max(), Z / Z.max(), rtol=1e-5)
-    w = rng.randn(6).astype(np.float32)
-    assert_allclose(feature_set.score(versions, feature_set.coefficients(w)), F @ w, rtol=1e-4, atol=1e-5)
 
 
-def test_versions_stand_side_by_side(rng):
-    versions = {"a": rows_of(rng, 30, 2), "b": rows_of(rng, 30, 3)}
-    feature_set = LinearFeatures("a", "b")
-    assert_allclose(feature_set.fit_transform(versions), np.hstack([versions["a"], versions["b"]]) * feature_set.scale_)
-
-
-# --- rows that are fewer than their columns --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "n, d, few", [(10, 30, True), (10, 29, False), (1, 3, True), (2000, 6000, True), (2001, 10**5, False)]
-)
-def test_few_rows_are_a_third_of_the_columns(n, d, few):
-    assert has_few_rows(n, d, 2_000) == few
-
-
-def gram(Z):
-    """Products of rows, so scaled that rows lie at a mean squared distance of 1 from their mean."""
-    Z = Z.astype(float)
-    return Z @ Z.T / Z.var(axis=0).sum()
-
-
-def test_few_rows_become_coordinates_with_the_same_products(rng):
-    Z = rows_of(rng, 20, 100)
-    F = LinearFeatures("scaled").fit_transform(versions_of(Z))
-    assert F.shape == (20, 20) and F.dtype == np.float32
-    ridge = float(features.RIDGE) * np.trace(gram(Z)) / 20
-    assert_allclose(F @ F.T, gram(Z) + ridge * np.eye(20), atol=1e-5 * np.abs(gram(Z)).max())
-
-
-def test_weights_of_coordinates_count_for_columns(rng):
-    """Of the combination of rows a, the weights of the columns are Z' a, and those of the coordinates L' a."""
-    Z, other = rows_of(rng, 20, 100), rows_of(rng, 50, 100)
-    feature_set = LinearFeatures("scaled")
-    F = feature_set.fit_transform(versions_of(Z))
-    a = rng.randn(20)
-    coefficients = feature_set.coefficients((F.T @ a).astype(np.float32))
-    expected = a @ Z / Z.astype(float).var(axis=0).sum()
-    assert_allclose(coefficients, expected, atol=1e-4 * np.abs(expected).max())
-    for rows in (Z, other):
-        scores = feature_set.score(versions_of(rows), coefficients)
-        assert_allclose(scores, rows @ expected, atol=1e-4 * np.abs(rows @ expected).max())
-
-
-def test_coordinates_of_rows_score_them_as_their_columns_do(rng):
-    Z = rows_of(rng, 20, 100)
-    feature_set = LinearFeatures("scaled")
-    F = feature_set.fit_transform(versions_of(Z))
-    w = rng.randn(20).astype(np.float32)
-    scores = feature_set.score(versions_of(Z), feature_set.coefficients(w))
-    assert_allclose(scores, F @ w, atol=5e-3 * np.abs(F @ w).max())
-
-
-def test_few_equal_rows_do_no_harm():
-    Z = np.ones((5, 30), np.float32)
-    feature_set = LinearFeatures("scaled")
-    F = feature_set.fit_transform(versions_of(Z))
-    assert np.isfinite(F).all() and np.isfinite(feature_set.coefficients(np.ones(5, np.float32))).all()
-
-
-def test_sparse_rows_stay_columns_unless_they_are_few():
-    Z = sp.random_array((67, 200), density=0.1, format="csr", dtype=np.float32, random_state=0)
-    F = LinearFeatures("scaled").fit_transform(versions_of(Z))
-    assert sp.issparse(F) and F.shape == (67, 200)
-    assert LinearFeatures("scaled").fit_transform(versions_of(Z[:66])).shape == (66, 66)
-
-
-# --- scaled columns in place -----------------------------------------------------------------------------------------
+def test_versions_stand_side_by_side(Z):
+    rows = Rows(Z, Columns().fit(Z, 40))
+    feature_set = Linear(("standard", "curves"))
+    F, _ = feature_set.fit_transform(rows, np.ones(90), np.zeros(90))
+    assert_allclose(F, np.hstack([rows.standard, rows.curves]) * feature_set.scale_)
+    assert F.astype(float).var(axis=0).sum() == pytest.approx(1, abs=1e-4)
 
 
 def scaled_rows(rng, n, d):
@@ -280,31 +177,22 @@ def scaled_rows(rng, n, d):
 
 
 @pytest.mark.parametrize("n, d", [(80, 6), (20, 100)], ids=["many rows", "few rows"])
-def test_scaled_columns_are_divided_by_their_deviation(rng, n, d):
+@pytest.mark.parametrize("in_place", [False, True])
+def test_columns_are_each_divided_by_their_deviation(rng, n, d, in_place):
     Z, other = scaled_rows(rng, n, d), scaled_rows(rng, 30, d)
     raw = Z.copy()
-    deviation = np.maximum(raw.astype(float).std(axis=0), features.LEAST_DEVIATION)
+    deviation = np.maximum(raw.astype(float).std(axis=0), linear.LEAST_DEVIATION)
     expected = np.where(np.arange(d) < d - 1, raw / deviation, 0)
     expected /= np.sqrt(expected.var(axis=0).sum())
-    feature_set = ScaledFeatures()
-    F = feature_set.fit_transform(versions_of(Z))
-    assert_allclose(Z, expected, rtol=1e-4, atol=1e-5)  # in place
-    ridge = float(features.RIDGE) * (expected**2).sum() / n if n < d else 0
-    assert_allclose(F @ F.T, expected @ expected.T + ridge * np.eye(n), rtol=1e-4, atol=1e-4)
-    assert F.shape == (n, min(n, d)) and F.dtype == np.float32 and (n < d or F is Z)
-    w = rng.randn(F.shape[1]).astype(np.float32)
-    coefficients = feature_set.coefficients(w)
-    scores = feature_set.score(versions_of(raw), coefficients)
-    assert_allclose(scores, F @ w, atol=(5e-3 if n < d else 1e-4) * np.abs(F @ w).max())
-    of_columns = np.linalg.solve(F.T.astype(float), w) @ expected if n < d else w
+    feature_set = Linear(each=True, in_place=in_place)
+    F = fit_columns(feature_set, Z)
+    assert_allclose(F, expected, rtol=1e-4, atol=1e-5)
+    assert_array_equal(Z, F if in_place else raw)
+    w = rng.randn(d).astype(np.float32)
     scale = np.divide(expected[0], raw[0], dtype=float)
-    expected_scores = other @ (of_columns * scale)
-    assert_allclose(
-        feature_set.score(versions_of(other), coefficients), expected_scores, atol=1e-3 * np.abs(expected_scores).max()
-    )
-
-
-# --- sparse columns --------------------------------------------------------------------------------------------------
+    for rows in (raw, other):
+        scores = feature_set.score(Rows(rows), feature_set.coefficients(w))
+        assert_allclose(scores, rows @ (w * scale), atol=1e-4 * np.abs(scores).max())
 
 
 def sparse_rows(n, d, seed=0):
@@ -318,101 +206,70 @@ def sparse_rows(n, d, seed=0):
 
 def test_of_too_many_sparse_columns_those_filled_most_often_are_learned_from(rng):
     Z = sparse_rows(400, 300)
-    feature_set = features.FrequentColumns(20)
-    F = feature_set.fit_transform({"scaled": Z})
+    feature_set = Linear(most_columns=20)
+    F = fit_columns(feature_set, Z)
     filled = (Z.toarray() != 0).sum(axis=0)
     chosen = feature_set.columns_
     assert len(set(chosen)) == 20 and (np.diff(chosen) > 0).all()
     assert filled[chosen].min() >= np.delete(filled, chosen).max() > 0
     dense = Z.toarray()[:, chosen]
-    assert_allclose(F.toarray(), dense / np.sqrt(dense.var(axis=0).sum()), rtol=1e-5)
+    assert_allclose(F, dense / np.sqrt(dense.var(axis=0).sum()), rtol=1e-5)
     w = rng.randn(20).astype(np.float32)
     coefficients = feature_set.coefficients(w)
     assert coefficients.shape == (300,) and set(np.flatnonzero(coefficients)) == set(chosen)
-    assert_allclose(feature_set.score({"scaled": Z}, coefficients), F @ w, rtol=1e-4, atol=1e-5)
-    few = features.FrequentColumns(300).fit_transform({"scaled": Z})
-    assert_allclose(few.toarray(), LinearFeatures("scaled").fit_transform({"scaled": Z}).toarray(), rtol=1e-5)
+    assert_allclose(feature_set.score(Rows(Z), coefficients), F @ w, rtol=1e-4, atol=1e-5)
+    assert_array_equal(fit_columns(Linear(most_columns=300), Z), fit_columns(Linear(), Z))
 
 
 def test_of_sparse_columns_filled_equally_often_some_are_drawn():
     """In the order of the file, what comes last would never be learned from."""
-    Z = sp.csr_array(np.ones((400, 300), np.float32))
-    feature_set = features.FrequentColumns(60)
-    feature_set.fit_transform({"scaled": Z})
+    feature_set = Linear(most_columns=60)
+    fit_columns(feature_set, sp.csr_array(np.ones((400, 300), np.float32)))
     assert 5 <= np.count_nonzero(feature_set.columns_ < 60) <= 24  # 12 are to be expected
 
 
-def test_few_sparse_rows_are_learned_from_in_the_space_that_they_span_by_all_columns(rng):
-    Z = sparse_rows(40, 300)
-    feature_set = features.FrequentColumns(20)
-    F = feature_set.fit_transform({"scaled": Z})
-    assert F.shape == (40, 40) and isinstance(F, np.ndarray)
-    assert_allclose(F @ F.T, gram(Z.toarray()), atol=5e-3 * gram(Z.toarray()).max())
-    w = rng.randn(40).astype(np.float32)
-    coefficients = feature_set.coefficients(w)
-    assert np.count_nonzero(coefficients) > 100
-    assert_allclose(feature_set.score({"scaled": Z}, coefficients), F @ w, atol=2e-2 * np.abs(F @ w).max())
-
-
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray])
-def test_even_columns_deviate_alike_unless_that_is_next_to_nothing(make, rng):
+@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_array.toarray], ids=["sparse", "dense"])
+def test_even_columns_deviate_alike_unless_that_is_next_to_nothing(make):
     Z = sparse_rows(600, 90)
     Z.data[Z.indices == 3] *= 1e-3
-    F = LinearFeatures("scaled", even=True).fit_transform({"scaled": make(Z)})
-    F = F.toarray() if sp.issparse(F) else F
+    F = fit_columns(Even(each=True), make(Z))
     deviation, raw = F.astype(float).std(axis=0), Z.toarray().astype(float).std(axis=0)
-    is_small = raw < features.LEAST_DEVIATION
+    is_small = raw < linear.LEAST_DEVIATION
     assert is_small[3] and not is_small.all()
     assert_allclose(deviation[~is_small], deviation[~is_small][0], rtol=1e-4)
-    assert_allclose(deviation[is_small] / raw[is_small], deviation[0] / features.LEAST_DEVIATION, rtol=1e-4)
+    assert_allclose(deviation[is_small] / raw[is_small], deviation[0] / linear.LEAST_DEVIATION, rtol=1e-4)
     assert_allclose((deviation**2).sum(), 1, rtol=1e-4)
 
 
 @pytest.mark.parametrize("n, d", [(50, 7), (30, 400)])
 def test_the_variance_of_sparse_columns(n, d):
     Z = sparse_rows(n, d)
-    assert_allclose(features._variance(Z), Z.toarray().astype(float).var(axis=0), rtol=1e-9, atol=1e-12)
+    assert_allclose(linear._variance(Z), Z.toarray().astype(float).var(axis=0), rtol=1e-9, atol=1e-12)
 
 
-def test_only_scaled_columns_are_scaled_columns(Z):
-    assert plain_feature_sets().are_scaled_columns and wide_feature_sets().are_scaled_columns
-    for n_landmarks in (0, 12):
-        assert not rich_feature_sets(columns_of(Z), n_landmarks, True).are_scaled_columns
-    sets = {"linear": LinearFeatures("scaled"), "smooth": LandmarkFeatures(SMOOTH)}
-    assert not FeatureSets(None, sets, 3).are_scaled_columns
-    assert not FeatureSets(None, {"smooth": LandmarkFeatures(SMOOTH)}, 3).are_scaled_columns
-    assert not FeatureSets(None, {"trees": TreeFeatures(3)}).are_scaled_columns
-    assert not wide_feature_sets(3).are_scaled_columns
-    assert wide_feature_sets(3).take_raw and plain_feature_sets().take_raw
-    assert not FeatureSets(None, sets, 3).take_raw and not rich_feature_sets(columns_of(Z), 0, True).take_raw
+# --- what all sets have to offer -------------------------------------------------------------------------------------
+
+MADE = {
+    "boosted trees": lambda: Boosting(3, 8, 4, 60),
+    "boosted trees of few columns": lambda: Boosting(3, 8, 2, 90),
+    "boosted trees of wide data": lambda: Boosting(3, 8, 2, 50, wide=True),
+    "forest": lambda: Forest(12, 60),
+    "mixed": lambda: Mixed(60),
+    "smooth": lambda: Smooth(90),
+    "rough": lambda: Rough(40),
+    "linear": lambda: Linear(("standard", "curves")),
+    "plain": lambda: Linear(),
+    "wide": lambda: Linear(each=True, in_place=True),
+    "frequent columns": lambda: Linear(most_columns=2),
+    "even": lambda: Even(each=True),
+    "even frequent columns": lambda: Even(each=True, most_columns=3),
+}
 
 
-# --- FeatureSets -----------------------------------------------------------------------------------------------------
-
-RICH = [
-    {"n_landmarks": 12, "small": False},
-    {"n_landmarks": 12, "small": True},
-    {"n_landmarks": 12, "small": False, "n_trees": 3},
-    {"n_landmarks": 12, "small": True, "n_trees": 3},
-    {"n_landmarks": 12, "small": True, "n_trees": 3, "most_ranked": 0},
-    {"n_landmarks": 12, "small": False, "most_ranked": 0},
-    {"n_landmarks": 0, "small": True, "n_trees": 3},
-    {"n_landmarks": 12, "small": False, "n_trees": 3, "even": True},
-]
-
-
-@pytest.fixture(params=["plain", "wide", "wide with trees", *RICH], ids=str)
-def feature_sets(request, Z):
-    """All kinds of feature sets, with columns fitted on Z."""
-    if request.param == "plain":
-        return plain_feature_sets()
-    if request.param == "wide":
-        return wide_feature_sets()
-    if request.param == "wide with trees":
-        return wide_feature_sets(3, 8, 2)
-    settings = {**request.param}
-    columns = columns_of(Z, most_ranked=settings.pop("most_ranked", np.inf))
-    return rich_feature_sets(columns, **settings)
+@pytest.fixture(params=MADE)
+def feature_set(request):
+    """Every kind of set, unfitted."""
+    return MADE[request.param]()
 
 
 @pytest.fixture
@@ -421,124 +278,153 @@ def y(rng):
     return rng.permutation(np.where(np.arange(90) % 3, -1, 1))
 
 
-@pytest.fixture
-def fold(y, rng):
-    """Inner folds of the rows of Z."""
-    return inner_folds(y, 3, rng)
+@pytest.fixture(params=["ranked", "unranked"])
+def training(request, Z):
+    """The rows of Z, twelve of which are landmarks."""
+    columns = Columns(np.inf if request.param == "ranked" else 0).fit(Z, 40)
+    return Rows(Z, columns, Rows(Z[3:15], columns))
 
 
-def test_sets_are_as_many_as_there_is_time_for(Z):
-    columns = columns_of(Z)
-    assert list(rich_feature_sets(columns, 0, True).sets) == ["linear"]
-    assert list(rich_feature_sets(columns, 0, True, 3).sets) == ["linear", "trees"]
-    assert list(rich_feature_sets(columns, 9, False, 3).sets) == ["linear", "mixed", "trees"]
-    assert list(rich_feature_sets(columns, 9, True, 0).sets) == ["linear", "mixed", "smooth", "rough"]
-    assert list(rich_feature_sets(columns, 9, True, 3).sets) == ["linear", "mixed", "smooth", "rough", "trees"]
+def fitted(feature_set, training, y, rng):
+    """Features, and numbers of their rows, of rows that are sparse if only some of their columns are to be used."""
+    if getattr(feature_set, "most_columns", None):
+        training = Rows(sp.csr_array(training.scaled))
+    F, numbers = feature_set.fit_transform(training, y, inner_folds(y, 3, rng))
+    return (F.toarray() if sp.issparse(F) else F), numbers
 
 
-@pytest.mark.parametrize("most_ranked, peak", [(np.inf, ("rank", "city_block")), (0, ("standard", "euclidean"))])
-def test_peaks_are_by_ranks_if_there_are_any(Z, most_ranked, peak):
-    sets = rich_feature_sets(columns_of(Z, most_ranked=most_ranked), 9, True).sets
-    terms = {name: [term[:2] for term in s.description()[1]] for name, s in sets.items() if name != "linear"}
-    assert terms["mixed"][-1] == peak
-    assert terms["rough"] == [peak]
-    assert set(terms["mixed"][:-1]) == set(terms["smooth"]) == {("standard", "euclidean")}
+def of_other_rows(training, feature_set, Z):
+    """Rows to score, as a fitted ranker has them."""
+    Z = sp.csr_array(Z) if getattr(feature_set, "most_columns", None) else Z
+    return Rows(Z.astype(np.float64), training.columns, training.landmarks)
 
 
-@pytest.mark.parametrize("of_trees", [np.arange(1, 90, 2), np.arange(90)], ids=["some", "all"])
-def test_linear_sets_have_all_rows_and_others_those_of_their_kind(Z, y, fold, rng, feature_sets, of_trees):
-    sample = np.arange(3, 90, 4)
-    sets = list(feature_sets.fit_transform(Z, y, fold, {"landmarks": sample, "trees": of_trees}, rng))
-    assert len(sets) == len(feature_sets.sets)
-    for feature_set, (F, rows) in zip(feature_sets.sets.values(), sets):
-        expected = {LandmarkFeatures: sample, TreeFeatures: of_trees}.get(type(feature_set), np.arange(90))
-        assert_array_equal(rows, expected)
-        assert len(F) == len(expected) and np.isfinite(F).all()
+def test_all_sets_have_a_test_here_a_name_of_their_own_and_words_for_people():
+    assert {type(make()) for make in MADE.values()} == set(FEATURE_SETS) == set(SETS.values())
+    assert all(kind.name and kind.words for kind in FEATURE_SETS)
 
 
-def test_each_set_is_fitted_on_the_labels_and_folds_of_its_own_rows(Z, y, fold, rng):
-    class Spy(LinearFeatures):
-        def __init__(self, kind):
-            super().__init__("scaled")
-            self.kind = kind
-
-        def fit_transform(self, versions, y, fold):
-            self.seen = versions["scaled"], y, fold
-            return super().fit_transform(versions)
-
-    rows = {"some": np.arange(3, 90, 4), "others": np.arange(0, 90, 5), "each": np.arange(90)}
-    sets = {name: Spy(name) for name in (*rows, "unnamed")}
-    found = [of for _, of in FeatureSets(columns_of(Z), sets).fit_transform(Z, y, fold, rows, rng)]
-    for spy, of, expected in zip(sets.values(), found, [*rows.values(), np.arange(90)], strict=True):
-        assert_array_equal(of, expected)
-        for seen, whole in zip(spy.seen, (Z, y, fold), strict=True):
-            assert_array_equal(seen, whole[expected])
-
-
-def test_the_score_is_the_sum_over_the_sets(Z, y, fold, rng, feature_sets):
+def test_features_are_finite_and_score_is_their_product_with_the_weights(feature_set, training, y, rng):
     """Trees score training rows by the mean over folds, so these have an oracle of their own."""
-    sets = [F for F, _ in feature_sets.fit_transform(Z.copy(), y, fold, {}, rng)]
-    weights = [rng.randn(F.shape[1]).astype(np.float32) for F in sets]
-    expected = 0
-    for feature_set, F, w in zip(feature_sets.sets.values(), sets, weights):
-        is_trees = isinstance(feature_set, TreeFeatures)
-        expected = expected + (feature_set.trees_.score(Z) * feature_set.scale_ * w if is_trees else F @ w)
-    for rows in (Z, Z.astype(np.float64)):
-        assert_allclose(
-            feature_sets.score(rows, feature_sets.coefficients(weights)), expected, atol=2e-3 * np.abs(expected).max()
-        )
-
-
-@pytest.mark.parametrize("asked", [1, 10, 22, 23, 10**9])
-def test_landmarks_are_rows_of_the_sample_and_none_is_one_twice(Z, y, fold, rng, asked):
-    sample = np.arange(3, 90, 4)
-    feature_sets = rich_feature_sets(columns_of(Z), asked, True)
-    sets = list(feature_sets.fit_transform(Z, y, fold, {"landmarks": sample}, rng))
-    landmarks = feature_sets.landmarks_["scaled"]
-    assert len(landmarks) == min(asked, len(sample)) == sets[-1][0].shape[1]
-    chosen = [np.flatnonzero((Z[sample] == landmark).all(axis=1)).item() for landmark in landmarks]
-    assert len(set(chosen)) == len(chosen)
-
-
-def test_a_stopped_run_never_touches_the_sets_it_did_not_reach(Z, y, fold, rng):
-    class Untouchable:
-        def __getattr__(self, name):
-            raise AssertionError(f"{name} was asked for")
-
-    feature_sets = FeatureSets(columns_of(Z), {"first": LinearFeatures("standard"), "second": Untouchable()})
-    F, rows = next(feature_sets.fit_transform(Z, y, fold, {}, rng))
+    Z = training.scaled.copy()
+    F, numbers = fitted(feature_set, training, y, rng)
+    assert F.shape[0] == len(numbers) and (np.diff(numbers) > 0).all() and np.isfinite(F).all()
     w = rng.randn(F.shape[1]).astype(np.float32)
-    assert_array_equal(rows, np.arange(90))
-    assert_allclose(feature_sets.score(Z, feature_sets.coefficients([w])), F @ w, rtol=1e-4, atol=1e-5)
+    scores = feature_set.score(of_other_rows(training, feature_set, Z), feature_set.coefficients(w))
+    assert scores.shape == (90,) and np.isfinite(scores).all()
+    if not isinstance(feature_set, (Boosting, Forest)):
+        assert_allclose(scores[numbers], F @ w, atol=2e-3 * np.abs(F @ w).max())
 
 
-def test_a_set_made_from_its_description_scores_the_same(Z, y, fold, rng, feature_sets):
-    """After a way through JSON, and with nothing but its arrays of what was fitted."""
-    weights = [
-        rng.randn(F.shape[1]).astype(np.float32) for F, _ in feature_sets.fit_transform(Z.copy(), y, fold, {}, rng)
-    ]
-    coefficients = feature_sets.coefficients(weights)
-    arrays = [feature_set.arrays() for feature_set in feature_sets.sets.values()]
-    descriptions = json.loads(json.dumps([feature_set.description() for feature_set in feature_sets.sets.values()]))
-    again = [make_feature_set(*parts, A) for parts, A in zip(descriptions, arrays)]
-    versions = Versions(feature_sets.columns, Z, feature_sets.landmarks_)
-    for feature_set, made, c in zip(feature_sets.sets.values(), again, coefficients, strict=True):
-        assert isinstance(feature_set, type(made)) and feature_set.kind == made.kind
-        assert_array_equal(made.score(versions, c), feature_set.score(versions, c))
+def test_other_rows_change_nothing(feature_set, training, y, rng):
+    Z = training.scaled.copy()
+    F, _ = fitted(feature_set, training, y, rng)
+    c = feature_set.coefficients(rng.randn(F.shape[1]).astype(np.float32))
+    alone, among_others = (of_other_rows(training, feature_set, A) for A in (Z[:7], np.vstack([Z, 9 * Z, -Z])))
+    found, expected = feature_set.score(alone, c), feature_set.score(among_others, c)[:7]
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_rows_are_given_back_as_soon_as_their_versions_are_gone(rng):
-    """Without a search for garbage, which comes late where objects are few and large."""
-    Z = rng.rand(9, 3).astype(np.float32)
-    for landmarks in (None, Versions(columns_of(Z), Z)):
-        versions = Versions(columns_of(Z), Z, landmarks)
-        assert versions.landmarks is (versions if landmarks is None else landmarks)
-        versions["standard"]
-        alive, gc_was_enabled = weakref.ref(versions), gc.isenabled()
-        gc.disable()
-        try:
-            del versions
-            assert alive() is None
-        finally:
-            if gc_was_enabled:
-                gc.enable()
+def test_a_set_that_comes_from_a_file_scores_the_same_to_the_last_digit(feature_set, training, y, rng):
+    """After a way through JSON and through an .npz file, and with nothing else of what was fitted."""
+    Z = training.scaled.copy()
+    F, _ = fitted(feature_set, training, y, rng)
+    coefficients = feature_set.coefficients(rng.randn(F.shape[1]).astype(np.float32))
+    settings, arrays = feature_set.to_file()
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    again = type(feature_set).from_file(json.loads(json.dumps(settings)), dict(np.load(file, allow_pickle=False)))
+    for rows in (Z, floats(rng, 40, Z.shape[1]), 1e6 * Z):
+        rows = of_other_rows(training, feature_set, rows)
+        assert_array_equal(again.score(rows, coefficients), feature_set.score(rows, coefficients))
+    once_more, of_arrays = again.to_file()
+    assert json.dumps(once_more) == json.dumps(settings) and of_arrays.keys() == arrays.keys()
+
+
+def test_only_the_last_set_may_change_the_scaled_rows(feature_set, training, y, rng):
+    """All others leave them to the sets behind them."""
+    before = training.scaled.copy()
+    fitted(feature_set, training, y, rng)
+    assert (training.scaled == before).all() or type(feature_set) is FEATURE_SETS[-1]
+
+
+# --- a new set -------------------------------------------------------------------------------------------------------
+
+
+class Splines(FeatureSet):
+    """Of each standardised column how far it is above each of three quantiles."""
+
+    name, words, visits = "splines", "bent columns", 4_000
+
+    @classmethod
+    def sized(cls, shape, plan):
+        return None if plan.plain or plan.wide or shape.sparse else cls()
+
+    def fit_transform(self, rows, y, fold):
+        self.knots_ = np.quantile(rows.standard, [0.25, 0.5, 0.75], axis=0).astype(np.float32)
+        F = self._bent(rows)
+        self.scale_ = np.float32(1 / np.sqrt(F.var(axis=0).sum()))
+        return F * self.scale_, np.arange(len(rows))
+
+    def _bent(self, rows):
+        return np.hstack([np.maximum(rows.standard - knots, 0) for knots in self.knots_] + [rows.standard])
+
+    def coefficients(self, w):
+        return w * self.scale_
+
+    def score(self, rows, coefficients):
+        return self._bent(rows) @ coefficients
+
+    def to_file(self):
+        return {}, {"knots": self.knots_}
+
+    @classmethod
+    def from_file(cls, settings, arrays):
+        feature_set = cls()
+        feature_set.knots_ = arrays["knots"]
+        return feature_set
+
+
+@pytest.fixture
+def with_splines(monkeypatch):
+    """As if the new set were a module of the folder, and a name in the list."""
+    monkeypatch.setattr(ranker, "FEATURE_SETS", [Splines, *FEATURE_SETS])
+    monkeypatch.setitem(SETS, "splines", Splines)
+
+
+def bent_rows(n, seed=0):
+    """Rows of which the positives lie in the middle of two columns."""
+    X = np.random.RandomState(seed).randn(n, 4)
+    return X, np.abs(X[:, :2]).sum(axis=1) < 1
+
+
+def test_a_new_set_is_learned_from_named_saved_and_loaded(with_splines, tmp_path, monkeypatch):
+    (X, y), (X_test, y_test) = bent_rows(500), bent_rows(500, seed=1)
+    model = AUCRanker(effort=1 / 4, random_state=0).fit(X, y)
+    assert next(iter(model.shares_)) == "splines" and model.shares_["splines"] > 0.2
+    assert f"bent columns {model.shares_['splines']:.0%}" in words.shares_line([model.shares_])
+    scores = model.decision_function(X_test)
+    assert roc_auc_score(y_test, scores) > 0.95
+    assert "splines" not in AUCRanker("linear", effort=1 / 4, random_state=0).fit(X, y).shares_
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert_array_equal(loaded.decision_function(X_test), scores)
+    assert_array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
+    monkeypatch.delitem(SETS, "splines")  # where the new module is not
+    with pytest.raises(InputError, match=r"is damaged: .*splines") as raised:
+        load_model(tmp_path / "model.npz")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_new_set_alone_is_all_that_a_score_consists_of(with_splines, monkeypatch):
+    monkeypatch.setattr(ranker, "FEATURE_SETS", [Splines])
+    (X, y), (X_test, y_test) = bent_rows(500), bent_rows(500, seed=1)
+    model = AUCRanker(effort=1 / 4, random_state=0).fit(X, y)
+    assert model.shares_ == {"splines": pytest.approx(1)} and model.done_ == 1
+    function = model.score_function_
+    ((of_set, coefficients),) = function.sets
+    Z = Rows(function.preprocessor.transform(X_test).astype(float), function.columns)
+    expected = function.slope * (of_set.score(Z, coefficients) + function.intercept) + function.offset
+    assert_allclose(model.decision_function(X_test), expected, rtol=1e-9)
+    assert roc_auc_score(y_test, expected) > 0.95

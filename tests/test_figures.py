@@ -7,10 +7,10 @@ from scipy.special import expit
 from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
 
 from tenfold import figures
-from tenfold.comparison import interval
 from tenfold.decisions import decide, decide_by_folds
 from tenfold.explain import Column, Dependence, Explanation
 from tenfold.folds import Experiment, Fold
+from tenfold.metrics import interval
 from tenfold.rounds import Round
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -256,9 +256,8 @@ def test_costs_over_thresholds_and_the_chosen_one(by_folds):
 def test_figures_of_a_sample_are_those_of_the_rows_it_stands_for():
     """A file with four times the negatives that are in the sample."""
     ((y, s),) = make_results(1)
-    whole = np.concatenate([y, np.full(3 * 48, -1)])
     cost = np.tile([7.0, 2.0], (60, 1))
-    sample = Experiment.cross_validation(s[:, None], whole, 3, 0, np.arange(60))
+    sample = Experiment.cross_validation(s[:, None], y, 3, 0, np.arange(60), {1: 12, -1: 4 * 48})
     decisions = decide_by_folds(sample, s, cost)
     again = np.repeat(np.arange(60), np.where(y > 0, 1, 4))
     area = average_precision_score(y[again], s[again])

@@ -17,11 +17,10 @@ import oam
 import preprocess
 from preprocess import InputError
 from tenfold import folds, models, ranker
-from tenfold.features import LandmarkFeatures
+from tenfold.features import SETS, landmarks
 from tenfold.folds import Experiment, count_folds, rows_to_use
 from tenfold.plan import Shape, make_plan
 from tenfold.ranker import AUCRanker, PublishedRanker, shape_of
-from tenfold.words import FEATURE_SETS
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -181,7 +180,7 @@ def test_similarities_see_what_columns_cannot(ring):
     assert list(linear.shares) == ["linear"] and linear.shares["linear"] == pytest.approx(1)
     assert len(auto.shares) > 1 and sum(auto.shares.values()) == pytest.approx(1)
     assert auto.shares["linear"] < 0.1
-    assert set(auto.shares) <= set(FEATURE_SETS)
+    assert set(auto.shares) <= set(SETS)
     assert linear.done == auto.done == 1
 
 
@@ -234,37 +233,38 @@ def test_test_rows_are_scored_some_at_a_time_unless_they_are_sparse(rows, monkey
 
 
 def test_a_fold_keeps_to_its_plan(monkeypatch):
+    """It cleans and scales by as many rows as are planned, and learns from as many, by as many landmarks."""
     X, y = make_rows(300, 3, 60)
-    seen = []
-    fit, fit_set = preprocess.Preprocessor.fit_rows, LandmarkFeatures.fit
+    cleaned, similar = [], []
+    fit, fit_set = preprocess.Preprocessor.fit, landmarks.Landmarks.fit
 
-    def spy(self, X):
-        seen.append(X.shape[0])
+    def spy(self, X, y=None):
+        cleaned.append(X.shape[0])
         return fit(self, X)
 
-    def spy_set(self, versions):
-        seen.append((len(versions["scaled"]), len(versions.landmarks["scaled"])))
-        return fit_set(self, versions)
+    def spy_set(self, rows):
+        similar.append((len(rows), len(rows.landmarks)))
+        return fit_set(self, rows)
 
-    monkeypatch.setattr(preprocess.Preprocessor, "fit_rows", spy)
-    monkeypatch.setattr(LandmarkFeatures, "fit", spy_set)
-    less = replace(make_plan(Shape(200, 40, 3, 3, 3.0)), rows=90, sample=40, landmarks=20)
-    monkeypatch.setattr(ranker, "make_plan", lambda shape, effort: less)
-    assert 0 <= run_fold(X, y).auc <= 1
-    assert seen[0] == 90 and len(seen) > 1 and set(seen[1:]) == {(40, 20)}
+    monkeypatch.setattr(preprocess.Preprocessor, "fit", spy)
+    monkeypatch.setattr(landmarks.Landmarks, "fit", spy_set)
+    monkeypatch.setattr(landmarks, "sizes", lambda shape, plan: (40, 20))
+    monkeypatch.setattr(ranker, "make_plan", lambda *how: replace(make_plan(*how), rows=90, looked_at=70))
+    fold = run_fold(X, y)
+    assert 0 <= fold.auc <= 1 and fold.rows == 90
+    assert cleaned == [70] and set(similar) == {(40, 20)} and len(similar) == 3
 
 
 def test_the_plan_follows_from_the_training_rows(monkeypatch):
-    """Their number, that of their positives, and their columns; and from the effort."""
+    """Their number, that of their positives, and their columns; and from the effort and the features wanted."""
     X, y = make_rows(300, 3, 60)
     X[:, 2] = X[:, 2] > 0
     X[np.arange(300) % 3 == 0] = 7 * np.arange(3)  # test rows, of which nothing follows
     n_pos, seen = np.count_nonzero(y[np.arange(300) % 3 > 0] > 0), []
-    monkeypatch.setattr(
-        ranker, "make_plan", lambda shape, effort: seen.append((shape, effort)) or make_plan(shape, effort)
-    )
+    monkeypatch.setattr(ranker, "make_plan", lambda *how: seen.append(how) or make_plan(*how))
     run_fold(X, y, effort=0.5)
-    assert seen == [(Shape(200, n_pos, 3, 2, 3.0), 0.5)]
+    run_fold(X, y, features="linear", effort=2)
+    assert seen == [(Shape(200, n_pos, 3, 2, 3.0), 0.5, False), (Shape(200, n_pos, 3, 2, 3.0), 2, True)]
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -280,7 +280,7 @@ def test_sparse_rows_of_few_columns_learn_like_dense_ones_and_of_many_stay_spars
 
     monkeypatch.setattr(sp.csr_array, "toarray", spy)
     fold = run_fold(X, y)
-    assert (list(fold.shares) == ["linear", "even"]) == many
+    assert (list(fold.shares) == ["even", "linear"]) == many
     assert (max(made_dense) < 100) == many  # of many columns, a block at most
     assert fold.auc > 0.5
 
@@ -366,7 +366,8 @@ def test_rows_of_a_sample_stand_for_all_those_of_their_class(few, sign):
     y = sign * labels(30, 970)
     used = rows_to_use(np.ones((1000, 3)), y)
     X = np.arange(1000.0)[used, None]
-    experiment = Experiment.cross_validation(X, y, 5, 0, used)
+    counts = {s: np.count_nonzero(y == s) for s in (1, -1)}
+    experiment = Experiment.cross_validation(X, y[used], 5, 0, used, counts)
     assert_array_equal(experiment.rows, used)
     assert_array_equal(experiment.y, y[used])
     assert experiment.y_test is experiment.y and len(experiment.splits) == 5

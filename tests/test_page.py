@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from conftest import FEW, call, make_rows, outcome, read_scores, refused, score
 from numpy.testing import assert_array_equal
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support, roc_auc_score
 
-from tenfold import page
+from tenfold import __version__, page
 from tenfold.comparison import LearnerResult
 from tenfold.decisions import best_threshold, cost_by_threshold
-from tenfold.explain import auc_of
 from tenfold.folds import Experiment, Fold
+from tenfold.metrics import auc_and_error, interval
 
 pytestmark = pytest.mark.filterwarnings("error")
 STRANGE = ["</script><script>document.title=1</script>", 'a "quoted" & <b>bold</b> name', "größe 身長 🙂", "x\u2028y"]
@@ -76,17 +77,30 @@ def test_a_page_of_very_many_rows_is_small(tmp_path):
     ) == len(y)
 
 
-def test_the_standard_error_of_an_auc_is_that_of_many_samples():
+@pytest.mark.parametrize("n_folds", [1, 4])
+def test_the_interval_is_that_of_the_folds_or_of_the_test_rows(n_folds):
     y, scores = make_scores(300, 60)
-    rng, aucs = np.random.RandomState(0), []
-    for _ in range(1500):
-        rows = np.concatenate([rng.choice(np.flatnonzero(y == sign), (y == sign).sum()) for sign in (1, -1)])
-        aucs.append(auc_of(y[rows], scores[rows]))
-    assert page.standard_error(y, scores) == pytest.approx(np.std(aucs), rel=0.1)
-    assert np.isnan(page.standard_error(np.array([1, -1, -1]), np.arange(3.0)))
+    of_folds = [(y[k::n_folds], scores[k::n_folds]) for k in range(n_folds)]
+    aucs = np.array([roc_auc_score(*of_fold) for of_fold in of_folds])
+    folds = [SimpleNamespace(auc=auc) for auc in aucs]
+    if n_folds > 1:
+        low, high = interval(aucs)
+        over = f"mean over 4 folds, standard deviation {np.std(aucs, ddof=1):.4f}"
+    else:
+        low, high = aucs[0] + np.array([-1.959964, 1.959964]) * auc_and_error(y, scores)[1]
+        over = "on the rows of a test file"
+    assert page.interval_words(of_folds, folds) == f"95 % interval {low:.4f} to {high:.4f}; {over}"
 
 
-def write(path, y, scores, n_folds=2, **found):
+def test_an_interval_ends_at_0_and_1():
+    y = np.array([1, -1, -1, -1])
+    words = page.interval_words([(y, y)], [SimpleNamespace(auc=1.0)])
+    assert words.endswith("to 1.0000; on the rows of a test file")
+    words = page.interval_words([(y, -y)], [SimpleNamespace(auc=0.0)])
+    assert words.startswith("95 % interval 0.0000 to ")
+
+
+def write(path, y, scores, n_folds=2, comparison=()):
     """A page of these scores, as if folds had given them."""
     X = np.zeros((len(y), 1))
     experiment = (
@@ -97,7 +111,7 @@ def write(path, y, scores, n_folds=2, **found):
         for _, test in experiment.splits
     ]
     about = "a.mat", np.array([-1, 1]), [("seed", 0)], "python exp.py", ""
-    content = page.make_content(*about, experiment, folds, **found)
+    content = page.make_content(*about, experiment, folds, None, None, comparison)
     page.write_page(path, content)
     return content
 
@@ -118,7 +132,7 @@ def test_learners_are_listed_by_auc_and_those_without_in_the_end(tmp_path):
         LearnerResult("slow", trouble="stopped after 60 s"),
         LearnerResult("better", [0.9, 0.9], seconds=1.0),
     ]
-    found = write(tmp_path / "a.html", y, scores, results=results)["comparison"]
+    found = write(tmp_path / "a.html", y, scores, comparison=results)["comparison"]
     assert [row[0] for row in found["rows"]] == ["better", "ours", "slow"] and found["ours"] == 1
     assert found["rows"][2] == ["slow", "stopped after 60 s"]
     assert found["rows"][0][:4] == ["better", "0.9000", "0.0000", "1.0"]
@@ -153,13 +167,16 @@ def test_a_page_changes_no_digit_and_may_be_all_that_is_asked_for(train, tmp_pat
     path = tmp_path / "result.html"
     assert score(train, *FEW, "--page", path) == score(train, *FEW) == float(read_content(path)["auc"])
     assert read_content(path)["costs"] == [3.0, 1.0]
-    assert score(train, *FEW, "--page", path) == float(read_content(path)["auc"])  # a page of ours is written over
+    before = path.read_bytes()
+    refused(f"--page {path} exists, expected another name, or --force to overwrite it", train, *FEW, "--page", path)
+    assert path.read_bytes() == before
+    assert score(train, *FEW, "--page", path, "--force") == float(read_content(path)["auc"])
 
 
 def test_the_page_says_by_what_effort_and_warns_as_standard_error_does(save, train, tmp_path):
     path, (X, y) = tmp_path / "result.html", make_rows(3000, 10, 300)
     for argv, effort in (([train, *FEW], "1/16"), ([save("more.mat", x=X, y=y), "--budget", 0.2], "1/4")):
-        code, _, err = call(*argv, "--page", path)
+        code, _, err = call(*argv, "--page", path, "--force")
         content = read_content(path)
         assert code == 0 and dict(content["facts"])["effort"] == effort
         assert content["warnings"] == [line for line in err.splitlines() if line.startswith("warning: ")]
@@ -183,7 +200,9 @@ def test_the_page_of_two_files_and_of_the_published_algorithm(train, tmp_path):
     assert call(train, train, "--passes", 2, "--page", path)[0] == 0
     content = read_content(path)
     facts = dict(content["facts"])
-    assert facts["learned from"] == f"{train}, 60 rows" and facts["learner"] == "the published algorithm, passes 2"
+    assert facts["learned from"] == f"{train}, 60 rows"
+    learner = "the published algorithm, C 0.001, buffer 500, passes 2, update gradient"
+    assert facts["learner"] == learner and facts["version"] == __version__ and facts["seed"] == "0"
     assert "effort" not in facts
     assert "on the rows of a test file" in content["interval"] and content["mean_roc"] is None
 
@@ -191,12 +210,15 @@ def test_the_page_of_two_files_and_of_the_published_algorithm(train, tmp_path):
 def test_pages_that_cannot_be_written_are_refused_before_the_run(train, tmp_path, model):
     (tmp_path / "other.html").write_text("<!doctype html><p>mine")
     refused("is a file to read", train, "--page", train)
-    refused("was not written by this program", train, "--page", tmp_path / "other.html")
+    refused(
+        "other.html exists, expected another name, or --force to overwrite it", train, "--page", tmp_path / "other.html"
+    )
     refused("is a directory", train, "--page", tmp_path)
     refused("does not exist", train, "--page", tmp_path / "nowhere" / "a.html")
-    refused("--page and --save are both", train, "--page", tmp_path / "a", "--save", tmp_path / "a")
+    refused("--page and --save are both", train, "--page", tmp_path / "a.npz", "--save", tmp_path / "a.npz")
     refused("--page does not go with --model", "--model", model, train, "--page", tmp_path / "a.html")
-    refused("--page does not go with --stream", "--stream", train, "--page", tmp_path / "a.html")
+    streamed = ("--stream", train, "--features", "linear")
+    refused("expected no option that needs folds", *streamed, "--page", tmp_path / "a.html")
     assert (tmp_path / "other.html").read_text() == "<!doctype html><p>mine"
     assert call(train, *FEW, "--page", tmp_path / "other.html", "--force")[0] == 0
 

@@ -1,19 +1,16 @@
-"""Work in other processes, on a Dask cluster, of whose two workers one is killed, or where joblib is told to run."""
+"""Work in other processes of this machine, or where joblib is told to run; other engines are in `test_engines`."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
-from zipfile import ZipFile
 
 import joblib
-import numpy as np
 import pytest
-from conftest import EFFORT, ROOT, Screen, call, linux, make_rows, refused, said_aucs, wait_for_workers
+from conftest import EFFORT, ROOT, call, linux, said_aucs
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tenfold import parallel
@@ -161,51 +158,46 @@ def test_whether_joblib_has_been_told_where_to_run():
     assert not joblib_runs_elsewhere()
 
 
-@pytest.fixture
-def elsewhere():
-    """Joblib, told to run two pieces of work at a time, in threads."""
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        yield
+@pytest.fixture(params=["threading", "loky", "multiprocessing"])
+def elsewhere(request):
+    """Joblib, told to run two pieces of work at a time; only the last of these ways has no results one by one."""
+    with joblib.parallel_config(backend=request.param, n_jobs=2):
+        Joblib().run(range(2), power, 2, 5)  # processes take long to start
+        yield request.param
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_joblib_does_each_piece_of_work_once(backend):
-    with joblib.parallel_config(backend=backend, n_jobs=2):
+def test_joblib_does_each_piece_of_work_once(elsewhere):
+    with Joblib(2) as at_work:
+        assert at_work.jobs == 2
         for seconds in (None, 30):
-            assert Joblib(2).run(range(7), power, 5, seconds=seconds) == {i: 2**i + 5 for i in range(7)}
-        with pytest.raises(ValueError, match="not this one"):
-            Joblib().run([1], fail)
+            assert at_work.run(range(7), power, 5, seconds=seconds) == {i: 2**i + 5 for i in range(7)}
+        assert at_work.run(range(0), power, 5) == {}
+    with pytest.raises(ValueError, match="not this one"), Joblib() as at_work:
+        at_work.run([1], fail)
 
 
 @pytest.mark.filterwarnings("error")
 def test_joblib_ends_where_a_watch_says_so(elsewhere):
     seen, begun = [], time.monotonic()
-    assert len(Joblib(2).run(range(4), power, 5, watch=lambda results: seen.append(len(results)))) == 4
-    assert [n for n in seen if n] == [1, 2, 3, 4]
-    assert len(Joblib().run([0, 1, 2, 9, 9, 9], wait, 0.3, watch=lambda results: len(results) == 2)) == 2
-    assert time.monotonic() - begun < 5
+    with Joblib(2) as at_work:
+        at_work.run(range(4), power, 5, watch=lambda results: seen.append(len(results)))
+    assert seen == ([2, 4] if elsewhere == "multiprocessing" else [1, 2, 3, 4])
+    with Joblib() as at_work:
+        assert len(at_work.run([0, 1, 2, 9, 9, 9], wait, 0.3, watch=lambda results: len(results) == 2)) == 2
+        assert time.monotonic() - begun < 5
+        assert at_work.run(range(5), wait, 0) == {i: i for i in range(5)}  # there is more to come
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("pieces, seconds_each", [([0, 9, 9], 1.0), ([1] * 12, 0.5)])
 def test_joblib_gives_up_what_takes_too_long(elsewhere, pieces, seconds_each):
     """One piece of work, or all of them together."""
-    begun = time.monotonic()
-    done = Joblib().run(pieces, wait, seconds_each, seconds=0.8)
-    assert 0.5 < time.monotonic() - begun < 2
-    assert len(done) < 6
-
-
-def test_the_program_that_is_sent_away_is_whole(tmp_path):
-    """Python imports it from the file alone, and finds all modules there."""
-    path = parallel._pack_program(tmp_path / "program.zip")
-    with ZipFile(path) as file:
-        names = set(file.namelist())
-    modules = {module.relative_to(ROOT).as_posix() for module in (ROOT / "tenfold").rglob("*.py")}
-    assert names == modules | {"oam.py", "preprocess.py"} and "tenfold/readers/__init__.py" in names
-    program = f"import sys; sys.path.insert(0, {str(path)!r}); import tenfold.folds as it; print(it.__file__)"
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.startswith(str(path)), done.stderr
+    with Joblib() as at_work:
+        begun = time.monotonic()
+        done = at_work.run(pieces, wait, seconds_each, seconds=0.8)
+        assert 0.5 < time.monotonic() - begun < 2
+        assert len(done) < 6
+        assert at_work.run(range(5), wait, 0) == {i: i for i in range(5)}
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -222,110 +214,16 @@ def here(train):
 
 
 def test_the_digits_are_the_same_for_any_number_of_jobs(train, here):
-    for jobs in (2, 64):
-        code, out, err = call(train, *FOLDS, "--jobs", jobs)
+    for jobs in ([], ["--jobs", 2], ["--jobs", 64]):
+        code, out, err = call(train, *FOLDS, *jobs)
         assert (code, out, said_aucs(err)) == (0, *here)
 
 
-ELSEWHERE = """
-import sys
-import joblib
-
-sys.path.insert(0, sys.argv.pop(1))
-import exp
-
-with joblib.parallel_config(backend=sys.argv.pop(1), n_jobs=2):
-    joblib.Parallel()(joblib.delayed(abs)(i) for i in range(3))  # it has started what it needs
-    sys.exit(exp.main())
-"""
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
 def test_the_digits_are_the_same_where_joblib_is_told_to_run(train, here, backend):
-    argv = [sys.executable, "-c", ELSEWHERE, str(ROOT), backend, str(train), *map(str, FOLDS)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(argv, **pipes, start_new_session=True) as process:
-        try:
-            out, err = process.communicate(timeout=30)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # also what joblib has started
-    assert (process.returncode, out, said_aucs(err)) == (0, *here)
-
-
-CLUSTER = """
-import sys
-from distributed import LocalCluster
-from distributed.utils import get_mp_context
-
-if __name__ == "__main__":
-    if sys.argv[1] == "forkserver":
-        get_mp_context().set_forkserver_preload(["distributed", "pandas", "sklearn.calibration", "sklearn.ensemble"])
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
-        first, last = cluster.workers.values()
-        first.auto_restart = False  # which is killed after the last one, with which the tests end
-        print(cluster.scheduler_address, first.pid, last.pid, flush=True)
-        sys.stdin.read()
-"""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """The address of a scheduler, and the workers' process numbers, all in processes of their own."""
-    pytest.importorskip("distributed", reason="needs Dask: python -m pip install distributed")
-    program = tmp_path_factory.mktemp("cluster") / "cluster.py"
-    program.write_text(CLUSTER)
-    start = "spawn" if os.name == "nt" else "forkserver"  # which imports for all workers
-    settings = {"MULTIPROCESSING_METHOD": start, "PROFILE__ENABLED": "False"}
-    env = {**os.environ, **{f"DASK_DISTRIBUTED__WORKER__{name}": value for name, value in settings.items()}}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, program, start], text=True, env=env, **pipes) as process:
-        address, *pids = process.stdout.readline().split()
-        yield address, [int(pid) for pid in pids]
-        process.stdin.close()
-
-
-def test_a_cluster_gives_the_same_digits(cluster, train, here):
-    code, out, err = call(train, *FOLDS, "--scheduler", cluster[0])
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        code, out, err = call(train, *FOLDS)
     assert (code, out, said_aucs(err)) == (0, *here)
-
-
-def test_a_cluster_has_rounds_too(cluster, train):
-    """Whose last one can be repeated here."""
-    code, out, err = call(train, "--folds", 4, "--budget", 5, "--scheduler", cluster[0])
-    assert code == 0 and err.count("mean AUC") > 1
-    effort = re.search(r"\(--effort (\S+) repeats it\)", err)[1]
-    again = call(train, "--folds", 4, "--effort", effort)
-    assert again[:2] == (0, out) and said_aucs(again[2]) == said_aucs(err)
-
-
-def test_what_is_wrong_with_the_data_is_said_from_a_cluster_too(cluster, save):
-    path = save(x=np.ones((40, 3)), y=np.arange(40) % 2)
-    assert refused("no feature varies", path, "--scheduler", cluster[0], "-q").count("\n") == 1
-
-
-class Killer(Screen):
-    """A terminal that kills a process as soon as some words are written to it."""
-
-    def __init__(self, pid, words):
-        super().__init__()
-        self.pid, self.words, self.has_killed = pid, words, False
-
-    def write(self, text):
-        if not self.has_killed and self.words in text:
-            os.kill(self.pid, signal.SIGKILL)
-            self.has_killed = True
-        return super().write(text)
-
-
-@posix
-def test_a_worker_that_is_killed_changes_no_digit(cluster, save):
-    X, y = make_rows(400, 5, 80)
-    argv = [save(x=X, y=y), "--folds", 4, "--budget", 100, "--update", "sequential", "--passes", 3]
-    expected, killer = call(*argv), Killer(cluster[1].pop(), "fold 1/")
-    code, out, err = call(*argv, "--scheduler", cluster[0], stderr=killer)
-    assert code == 0 and killer.has_killed, err
-    assert out == expected[1] and said_aucs(err) == said_aucs(expected[2])
 
 
 DYING = """
@@ -380,31 +278,6 @@ def test_work_that_is_broken_off_while_results_are_sent_does_not_keep_the_proces
     assert len(done.stdout.split()) == 3 and all(0 < int(n) < 6 for n in done.stdout.split())
 
 
-@pytest.fixture
-def days(tmp_path, monkeypatch):
-    """A stream of five files that is learned from in several parts, without a header."""
-    monkeypatch.setattr("tenfold.streams.STEPS_OF_A_PART", 100)
-    X, y = make_rows(20_000, 3, 5_000)
-    for i, rows in enumerate(np.array_split(np.arange(len(y)), 5)):
-        np.savetxt(tmp_path / f"day-{i}.csv", np.column_stack([X[rows], y[rows]]), fmt="%.3f", delimiter=",")
-    return tmp_path
-
-
-def test_a_damaged_part_is_named_from_a_cluster_too(cluster, days):
-    with (days / "day-3.csv").open("a") as file:
-        file.write("1,2,3,maybe\n")
-    err = refused("day-3.csv: ", "--stream", days, "--features", "linear", "--scheduler", cluster[0], "-q")
-    assert err.count("\n") == 1 and ("the label maybe is not one of" in err or "two classes" in err)
-
-
-def test_where_there_is_no_cluster(train, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(parallel, "CONNECT_SECONDS", 1)
-    assert refused("cannot be reached", train, "--scheduler", "tcp://127.0.0.1:9", "-q").count("\n") == 1
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert refused("--scheduler needs Dask, which is not installed", train, "--scheduler", "x", "-q").count("\n") == 1
-
-
 PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
@@ -421,6 +294,6 @@ def test_workers_end_with_a_process_that_is_killed_and_hold_no_pipe(name):
     argv = [sys.executable, "-c", PROGRAM, str(ROOT)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"ready\n"
-        wait_for_workers(process, 3)
+        time.sleep(1)
         process.send_signal(getattr(signal, name))
         process.communicate(timeout=20)  # returns when the last process that holds the pipes has ended

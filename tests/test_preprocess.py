@@ -14,6 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from small_files import dense
 
+import preprocess
 from preprocess import InputError, Preprocessor, find_classes, show, signs
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -339,27 +340,14 @@ def test_a_column_says_where_another_is_missing_unless_that_is_rare_or_said_alre
     assert np.isfinite(Z).all() and (Z[:, -1] == 1).all()
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("gaps", [False, True])
-def test_scores_of_raw_rows_are_those_of_scaled_rows(make, gaps):
-    X = with_gaps() if gaps else np.random.RandomState(1).randn(60, 6) * [1, 1e3, 1e-3, 1, 0, 5] + 7
-    preprocessor = Preprocessor().fit(make(X[:40]))
-    w = np.random.RandomState(2).randn(preprocessor.n_features_out_).astype(np.float32)
-    expected = dense(preprocessor.transform(make(X))).astype(np.float64) @ w
-    assert_allclose(preprocessor.score_raw(make(X), w), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_some_columns_are_as_they_are_among_all(make):
-    rng = np.random.RandomState(0)
-    X = rng.rand(200, 12) * 10.0 ** np.arange(12)
-    X[rng.rand(200, 12) < [0.1, *11 * [0.0]]] = np.nan
-    X[rng.rand(200, 12) < [*8 * [0.0], 0.3, 0.3, 0.0, 0.0]] = np.inf
-    X[:, 3], X[:, 7] = 5, X[:, 0]
-    preprocessor = Preprocessor().fit(make(X[:150]))
-    everything = dense(preprocessor.transform(make(X)))
-    n = everything.shape[1]
-    assert n == 10 + 3 + 1
-    for columns in ([0], [4, 9], [1, n - 2], [0, n - 4, n - 2], range(n - 1)):
-        found = dense(preprocessor.transform_columns(make(X), np.array(columns)))
-        assert_array_equal(found, everything[:, [*columns, n - 1]])
+def test_rows_are_cleaned_and_scaled_some_at_a_time_and_that_changes_nothing(monkeypatch):
+    X = with_gaps()
+    whole = Preprocessor().fit(X[:45])
+    expected = whole.transform(X)
+    monkeypatch.setattr(preprocess, "CHUNK_CELLS", 50)
+    few = Preprocessor().fit(X[:45])
+    assert_array_equal(few.kept_, whole.kept_)
+    assert_array_equal(few.missing_, whole.missing_)
+    assert few.changes_ == whole.changes_
+    assert_allclose(few.transform(X), expected, rtol=1e-6)
+    assert_array_equal(whole.transform(X), expected)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import ROOT, call, make_rows, said_aucs
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.io import savemat
 from scipy.special import expit
 from sklearn.base import clone
@@ -24,13 +24,16 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_pre
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from small_files import dense
 
 import oam
 import tenfold
 from preprocess import InputError, Preprocessor
 from tenfold import AUCRanker, OnlineAUC, load_model
-from tenfold.plan import draw_rows, make_plan
-from tenfold.ranker import PublishedRanker
+from tenfold.features.linear import Linear
+from tenfold.lanes import learn
+from tenfold.plan import Shape, draw_rows, make_plan, thin
+from tenfold.ranker import PublishedRanker, scaled, training_rows
 
 QUICK = {"effort": 1 / 16, "random_state": 0}  # enough for what is around the learning
 
@@ -61,7 +64,7 @@ def test_the_command_gives_what_cross_validation_by_scikit_learn_gives(cancer, t
     assert said_aucs(err) == " ".join(f"{auc:.4f}" for auc in aucs)
     if effort == 1 / 16:
         cv = StratifiedKFold(10, shuffle=True, random_state=3)
-        assert call(*argv, "--seed", 3)[0] == 0
+        assert call(*argv, "--seed", 3, "--force")[0] == 0
         scores = cross_val_predict(ranker.set_params(random_state=3), X, y, cv=cv, method="decision_function")
         found = np.genfromtxt(tmp_path / "scores.csv", delimiter=",", names=True)["score"]
         np.testing.assert_array_equal(found, scores)
@@ -108,12 +111,100 @@ def test_columns_may_be_looked_at_in_the_first_rows_alone(monkeypatch, make):
     """What a column is like is told by 40 of the rows that are drawn; all of these are learned from."""
     X, y = make_rows(900, 6, 300)
     monkeypatch.setattr("tenfold.ranker.make_plan", lambda *a: replace(make_plan(*a), wide=True, looked_at=40))
-    scaled, scale = [], Preprocessor.transform_rows
-    monkeypatch.setattr(Preprocessor, "transform_rows", lambda self, X: scaled.append(X.shape[0]) or scale(self, X))
+    scaled, scale = [], Preprocessor.transform
+    monkeypatch.setattr(Preprocessor, "transform", lambda self, X: scaled.append(X.shape[0]) or scale(self, X))
     model = AUCRanker(random_state=0).fit(make(X), y)
     draw = draw_rows(y, 900, np.random.RandomState(0))[:40]
     assert_allclose(model.score_function_.preprocessor.extremes_, [X[draw].min(axis=0), X[draw].max(axis=0)])
     assert scaled == [900] and roc_auc_score(y, model.decision_function(X)) > 0.9
+
+
+@pytest.mark.parametrize("cells", [1, 50, 10**6])
+def test_raw_rows_are_scaled_some_at_a_time_and_that_changes_nothing(monkeypatch, cells):
+    X, _ = make_rows(100, 6, 30)
+    numbers = np.random.RandomState(0).permutation(100)[:70]
+    monkeypatch.setattr("tenfold.ranker.CELLS_AT_A_TIME", cells)
+    for raw, sparse in ((X, False), (sp.csr_array(X), False), (sp.csr_array(X), True)):
+        preprocessor = Preprocessor().fit(raw)
+        Z = scaled(preprocessor, raw, numbers, sparse)
+        assert sp.issparse(Z) == sparse and Z.dtype == np.float32
+        assert_array_equal(dense(Z), dense(preprocessor.transform(raw))[numbers])
+
+
+# --- its sets of features --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", [1, 10, 22, 23])
+def test_landmarks_are_rows_to_learn_from_and_none_is_one_twice(monkeypatch, asked):
+    X, y = make_rows(90, 4, 30)
+    Z, shape = X.astype(np.float32), Shape(90, 30, 4, 4, 4.0)
+    monkeypatch.setattr("tenfold.features.landmarks.sizes", lambda shape, plan: (23, asked))
+    train = training_rows(Z, y, shape, make_plan(shape), np.random.RandomState(0))
+    assert train.scaled is Z and train.columns is train.landmarks.columns
+    sample, found = Z[thin(y, 23)], train.landmarks.scaled
+    chosen = [np.flatnonzero((sample == landmark).all(axis=1)).item() for landmark in found]
+    assert len(set(chosen)) == len(chosen) == asked
+
+
+@pytest.mark.parametrize("changes", [{"wide": True}, {"plain": True}, {}], ids=["wide", "plain", "sparse"])
+def test_where_only_scaled_columns_are_used_there_are_no_others_and_no_landmarks(changes):
+    X, y = make_rows(90, 4, 30)
+    shape = Shape(90, 30, 4, 4, 4.0, sparse=not changes)
+    train = training_rows(X, y, shape, replace(make_plan(shape), **changes), np.random.RandomState(0))
+    assert train.scaled is X and train.columns is None
+
+
+class Spy(Linear):
+    """The scaled columns of some of the rows; it notes what it was given."""
+
+    n_rows, name = 200, "linear"
+
+    @classmethod
+    def sized(cls, shape, plan):
+        return cls(visits=500)
+
+    def fit_transform(self, rows, y, fold):
+        self.seen = rows, y, fold
+        some, self.numbers = rows.thinned(y, self.n_rows)
+        return super().fit_transform(some, y, fold)[0], self.numbers
+
+
+def test_each_set_gets_all_rows_and_the_same_ones_and_learns_from_those_that_it_names(rows, monkeypatch):
+    X, y = rows
+    kinds = [type(f"Spy{n}", (Spy,), {"n_rows": n}) for n in (400, 100, 200)]
+    learned = []
+    monkeypatch.setattr("tenfold.ranker.FEATURE_SETS", kinds)
+    monkeypatch.setattr("tenfold.ranker.learn", lambda F, *a: learned.append((F, *a[:4])) or learn(F, *a))
+    ranker = AUCRanker(**QUICK).fit(X, y)
+    first, *others = (feature_set for feature_set, _ in ranker.score_function_.sets)
+    train, signs, fold = first.seen
+    order = draw_rows(np.where(y, 1, -1), 400, np.random.RandomState(0))
+    assert_array_equal(signs, np.where(y, 1, -1)[order])
+    assert_array_equal(train.scaled, ranker.score_function_.preprocessor.transform(X[order]))
+    assert all(other.seen[0] is train for other in others)
+    for feature_set, (F, numbers, of_rows, of_folds, visits) in zip([first, *others], learned, strict=True):
+        assert_array_equal(numbers, thin(signs, feature_set.n_rows))
+        assert_allclose(F, train.scaled[numbers] * feature_set.scale_)
+        assert of_rows is signs and of_folds is fold and visits == 500
+
+
+def test_sets_that_are_not_reached_before_the_stop_are_not_touched(rows, monkeypatch):
+    X, y = rows
+    first, second, third = ([] for _ in range(3))
+
+    def kind(fitted):
+        fit_transform = lambda self, *how: fitted.append(self) or Spy.fit_transform(self, *how)  # noqa: E731
+        return type("Kind", (Spy,), {"fit_transform": fit_transform})
+
+    monkeypatch.setattr("tenfold.ranker.FEATURE_SETS", [kind(first), kind(second), kind(third)])
+    ranker = AUCRanker(**QUICK).fit(X, y, stop=lambda: True)
+    assert len(first) == 1 and not second and not third
+    assert 0 < ranker.done_ < 1 / 3 + 1e-9 and len(ranker.score_function_.sets) == 1
+    ranker = AUCRanker(**QUICK).fit(X, y, stop=lambda: len(second) > 0)
+    assert len(second) == 1 and not third
+    assert 1 / 3 < ranker.done_ < 2 / 3 + 1e-9 and len(ranker.score_function_.sets) == 2
+    assert roc_auc_score(y, ranker.decision_function(X)) > 0.6
+    assert AUCRanker(**QUICK).fit(X, y).done_ == 1 and len(third) == 1
 
 
 def test_missing_values_and_infinities(rows):
@@ -211,7 +302,7 @@ def test_it_tells_how_many_rows_it_has_learned_from_and_how_long_it_prepared_the
     assert ranker.rows_ == 5000
     ranker.fit(X, y, stop=lambda: True)
     assert ranker.done_ < 1 and (ranker.rows_ < 5000) == isinstance(ranker, PublishedRanker)  # which goes row by row
-    monkeypatch.setattr("tenfold.ranker.make_plan", lambda *a: replace(make_plan(*a), rows=900, sample=400))
+    monkeypatch.setattr("tenfold.ranker.make_plan", lambda *a: replace(make_plan(*a), rows=900))
     assert isinstance(ranker, PublishedRanker) or ranker.fit(X, y).rows_ == 900
 
 
@@ -303,8 +394,12 @@ def test_the_published_algorithm_has_probabilities_only_once_it_is_calibrated(ro
 
 
 def test_what_the_package_offers():
-    assert tenfold.OnlineAUC is oam.OnlineAUC
-    assert set(tenfold.__all__) == {"AUCRanker", "OnlineAUC", "load", "load_model"}
+    """What it names can be had, though it is imported only when it is asked for."""
+    assert tenfold.OnlineAUC is oam.OnlineAUC and tenfold.AUCRanker is AUCRanker
+    assert {name for name in tenfold.__all__ if callable(getattr(tenfold, name))} == set(tenfold.__all__)
+    assert set(tenfold.__all__) <= set(dir(tenfold))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = tenfold.nothing
 
 
 STATE = """

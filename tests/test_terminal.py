@@ -117,7 +117,7 @@ def test_the_data_in_a_line(terminal, capsys):
 
 
 def test_a_summary_is_of_the_folds_of_the_last_round(terminal, capsys):
-    terminal.summary(rounds_of(fold_of(0.75, 3, 1), fold_of(0.85, 5, 1), effort=1.5))
+    terminal.summary(rounds_of(fold_of(0.75, 3, 1), fold_of(0.85, 5, 1), effort=1.5), 2)
     assert capsys.readouterr().err.splitlines() == [
         "preprocessing: columns scaled, bias column added; missing values replaced by column means: 3 to 5; "
         "constant columns dropped: 1",
@@ -128,6 +128,29 @@ def test_a_summary_is_of_the_folds_of_the_last_round(terminal, capsys):
     assert terminal.taken == 3
 
 
+def test_a_summary_has_the_shares_of_the_sets_of_features_and_no_warning_where_all_is_well(terminal, capsys):
+    folds = fold_of(mixed=0.5, smooth=0.06, linear=0.44), fold_of(mixed=0.5, smooth=0.06, linear=0.44)
+    assert terminal.summary(rounds_of(*folds), 2) == ""
+    assert "shares in the score: similarities to landmarks 56%, columns 44%" in capsys.readouterr().err.splitlines()
+
+
+def test_fewer_folds_than_asked_for_are_warned_of_but_not_on_a_page(terminal, capsys):
+    assert terminal.summary(rounds_of(fold_of(), fold_of()), 10) == ""
+    assert capsys.readouterr().err.splitlines()[-1] == "warning: 2 folds instead of 10: one class has only 2 rows"
+    terminal.summary(rounds_of(fold_of(), effort=None), 10)  # of two files
+    assert "instead of" not in capsys.readouterr().err
+
+
+def test_what_is_live_is_gone_when_an_error_is_said(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with pytest.raises(ValueError, match="an error"), Terminal(False, 0.0, 10.0) as terminal:
+        terminal.streaming(123, 0.5)
+        assert frames(screen.getvalue())[-1].endswith("123 rows")
+        raise ValueError("an error")
+    assert frames(screen.getvalue())[-1] == "" and screen.getvalue().endswith("\r")
+
+
 @pytest.mark.parametrize(
     "done, percent", [((0.5, 1.0), 75), ((0.999, 1.0), 99), ((0.9999, 0.9999), 99), ((0.001, 0.001), 0)]
 )
@@ -135,19 +158,20 @@ def test_a_summary_is_of_the_folds_of_the_last_round(terminal, capsys):
 def test_a_summary_of_folds_that_the_clock_has_stopped_warns_and_never_says_all(
     terminal, capsys, done, percent, effort
 ):
-    terminal.summary(rounds_of(*(fold_of(done=share) for share in done), effort=effort))
+    returned = terminal.summary(rounds_of(*(fold_of(done=share) for share in done), effort=effort), 2)
     *_, time_used, warning = capsys.readouterr().err.splitlines()
+    assert returned == warning
     assert time_used.startswith("3.0 s of 10 s")
     assert warning == (f"warning: time ran out, learning stopped at {percent}% of the plan; --budget 30 gives more")
 
 
 def test_quiet_keeps_warnings_only(terminal, capsys):
     terminal.quiet = True
-    terminal.summary(rounds_of(fold_of()))
+    terminal.summary(rounds_of(fold_of()), 1)
     assert capsys.readouterr().err == ""
-    terminal.summary(rounds_of(fold_of(done=0.5)))
+    terminal.summary(rounds_of(fold_of(done=0.5)), 1)
     assert capsys.readouterr().err.count("\n") == 1
-    terminal.summary(rounds_of(fold_of(), effort=1 / 4))
+    terminal.summary(rounds_of(fold_of(), effort=1 / 4), 1)
     assert re.fullmatch(
         r"warning: learned with effort 1/4, .* --effort 1 takes about \d+ s .*\n", capsys.readouterr().err
     )
@@ -155,19 +179,19 @@ def test_quiet_keeps_warnings_only(terminal, capsys):
 
 def test_an_effort_that_was_given_is_no_reason_to_warn(terminal, capsys):
     terminal.pinned = True
-    terminal.summary(rounds_of(fold_of(), effort=1 / 4))
+    terminal.summary(rounds_of(fold_of(), effort=1 / 4), 1)
     assert capsys.readouterr().err.splitlines()[-1] == "3.0 s of 10 s; effort 1/4 (--effort 1/4 repeats it)"
 
 
 def test_it_is_said_where_the_budget_was_not_enough(terminal, capsys):
     terminal.budget = 2.5
-    terminal.summary(rounds_of(fold_of()))
+    terminal.summary(rounds_of(fold_of()), 1)
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == "3.0 s of 2.5 s, which is over the budget; effort 1 (--effort 1 repeats it)"
 
 
 def test_a_summary_of_one_fold_has_no_deviation(terminal, capsys):
-    terminal.summary(rounds_of(fold_of(), effort=None))
+    terminal.summary(rounds_of(fold_of(), effort=None), 1)
     assert capsys.readouterr().err.splitlines() == [
         "preprocessing: columns scaled, bias column added",
         "3.0 s of 10 s",
@@ -181,7 +205,7 @@ def test_a_sample_of_the_rows_is_told_of(terminal, capsys):
     assert capsys.readouterr().err.startswith("500000 of 600000 rows are used, ")
 
 
-OUTCOMES = {"Bayes minimum risk": Outcome(18, 36, 2, 944, 1 / 3, 0.9, 0.486486, 134.0, 846 / 980)}
+OUTCOMES = {"Bayes minimum risk": Outcome(18, 36, 2, 944, 134.0, 980.0, 980.0)}
 
 
 def test_a_table_of_decisions(terminal, capsys):
@@ -213,26 +237,28 @@ def test_decisions_and_what_to_go_by(terminal, capsys, threshold, alike):
 @pytest.mark.parametrize("n_choices", [1, 4])
 @pytest.mark.parametrize("n_pos", [29, 31])
 def test_a_stream_in_a_few_lines(terminal, capsys, n_choices, n_pos):
-    counts = {"n_rows": 6000, "n_learned": 5400, "n_first": 900, "n_choices": n_choices, "auc": 0.912, "error": 0.0123}
-    how = {"features": ["linear", "mixed"], "n_parts": 3, "n_rounds": 8}
-    terminal.stream(SimpleNamespace(**counts, **how, to_choose=[30, 270], to_test=[n_pos, 269]))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == [
-        "6000 rows in 3.0 s, 5400 of them used for learning; scaled as 900 rows that were read first",
-        "3 parts at a time, in 8 rounds, merged after each",
-    ]
-    chosen = "features and C chosen among 4 combinations by 30 positive and 270 negative rows held out"
-    assert (chosen in lines) == (n_choices > 1)
-    assert "learned from the columns themselves and similarities to landmarks" in lines
+    counts = {"n_rows": 6000, "n_learned": 5400, "n_choices": n_choices, "auc": 0.912, "error": 0.0123}
+    terminal.stream(SimpleNamespace(**counts, to_choose=[30, 270], to_test=[n_pos, 269]))
     rows = f"{n_pos} positive and 269 negative rows"
-    assert f"AUC 0.9120 +/- 0.0123 (standard error), on {rows} held out of the stream" in lines
-    assert lines[-1].startswith("warning: the AUC rests on 29 positive") == (n_pos < 30)
+    chosen = "C chosen among 4 values by 30 positive and 270 negative rows held out"
+    warning = f"warning: the AUC rests on {rows} only, expected 30 of each; its standard error is 0.0123"
+    assert capsys.readouterr().err.splitlines() == [
+        "6,000 rows in 3.0 s; learned online from 5,400 of them, row by row",
+        *[chosen] * (n_choices > 1),
+        f"AUC 0.9120 +/- 0.0123 (standard error), on {rows} held out of the stream",
+        *[warning] * (n_pos < 30),
+    ]
+
+
+def test_the_sample_of_a_stream_is_told_of(terminal, capsys):
+    terminal.sampled({-1.0: 1_234_000, 1.0: 567}, 2345)
+    labels = "1,234,000 with label -1, 567 with label 1"
+    assert capsys.readouterr().err == f"1,234,567 rows read in 3.0 s: {labels}; 2,345 of them are used\n"
 
 
 def test_an_auc_that_rests_on_few_rows_is_warned_of_even_where_all_is_quiet(capsys):
-    counts = {"n_rows": 60, "n_learned": 54, "n_first": 9, "n_choices": 1, "auc": 1.0, "error": 0.25}
-    how = {"features": ["linear"], "n_parts": 1, "n_rounds": 1}
-    Terminal(True, 0, 10).stream(SimpleNamespace(**counts, **how, to_choose=[0, 0], to_test=[1, 5]))
+    counts = {"n_rows": 60, "n_learned": 54, "n_choices": 1, "auc": 1.0, "error": 0.25}
+    Terminal(True, 0, 10).stream(SimpleNamespace(**counts, to_choose=[0, 0], to_test=[1, 5]))
     assert capsys.readouterr().err.endswith("expected 30 of each; its standard error is 0.2500\n")
 
 

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import exp
 from tenfold import words
-from tenfold.rounds import MOST_EFFORT, Round
+from tenfold.options import MOST_EFFORT
+from tenfold.options import effort as effort_of
+from tenfold.rounds import Round
 
 
 def fold(**settings):
@@ -22,13 +23,14 @@ def test_what_rows_were_cleaned_of():
     assert found == "preprocessing: columns scaled, bias column added; constant columns dropped: 0 to 5"
 
 
-def test_shares_are_said_largest_first():
-    shares = [{"linear": 0.2, "mixed": 0.8}, {"linear": 0.6, "mixed": 0.3, "rough": 0.1}]
-    assert words.shares_line(shares) == (
-        "shares in the score, chosen by the training rows: similarities to landmarks 55% (the most in 1 of 2 folds), "
-        "the columns themselves 40% (the most in 1 of 2 folds), wide, rough similarities to landmarks 5% (the most in "
-        "0 of 2 folds)"
-    )
+def test_shares_are_said_largest_first_and_alike_sets_as_one():
+    """In the mean over the folds, under the words for people; what has no share is not said."""
+    shares = [{"trees": 0.0, "mixed": 0.8, "linear": 0.2}, {"mixed": 0.2, "rough": 0.1, "linear": 0.3, "even": 0.4}]
+    assert words.shares_line(shares) == "shares in the score: similarities to landmarks 55%, columns 45%"
+    shares.append({"forest": 1.0})
+    expected = "shares in the score: similarities to landmarks 37%, random forest 33%, columns 30%"
+    assert words.shares_line(shares) == expected
+    assert words.shares_line([{"linear": 1.0}]) == "shares in the score: columns 100%"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_shares_are_said_largest_first():
 )
 def test_an_effort_is_written_as_the_option_takes_it(effort, name):
     assert words.effort_name(effort) == name
-    assert exp.effort(name) == effort
+    assert effort_of(name) == effort
 
 
 def test_the_effort_of_any_round_can_be_given_again():
@@ -44,7 +46,7 @@ def test_the_effort_of_any_round_can_be_given_again():
     for first, fours in product((1 / 4, 1 / 16), range(7)):
         for others in product((1, 3, 2, 1.5), repeat=2):
             effort = min(first * 4**fours * others[0] * others[1], MOST_EFFORT)
-            assert exp.effort(words.effort_name(effort)) == effort
+            assert effort_of(words.effort_name(effort)) == effort
 
 
 def round_of(effort, done=1.0):

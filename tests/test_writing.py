@@ -11,7 +11,12 @@ import pytest
 from conftest import read_scores
 
 from preprocess import InputError
-from tenfold.writing import PAGE_MARK, _check_output, print_result, write_scores, write_whole
+from tenfold.writing import FIGURES, ScoreFile, check_directory, check_output, print_result, whole_file, write_whole
+
+
+def write_scores(path, *columns, **named):
+    with ScoreFile(path) as file:
+        file.add(*columns, **named)
 
 
 def test_a_file_is_written_and_nothing_beside_it(tmp_path):
@@ -55,6 +60,16 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == ["directory"]
 
 
+def test_what_was_there_stays_until_all_is_written(tmp_path):
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+    with whole_file(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new" and [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     for score in (0.5, 0.25):
@@ -69,7 +84,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     try:
-        _check_output("--scores", tmp_path / "pipe", [], force=False)
+        check_output("--scores", tmp_path / "pipe", [], force=False)
         write_scores(tmp_path / "pipe", np.array([0.5]))
         assert os.read(reader, 100) == b"row,score\n1,0.5\n"
     finally:
@@ -78,28 +93,67 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
 
 
 def test_what_is_known_before_the_run(tmp_path):
+    """Whatever the contents are: a file that exists is overwritten by force only, and one to read never."""
     for name in ("data.csv", "other.csv"):
         (tmp_path / name).write_text("a,b\n1,2\n")
     (tmp_path / "scores.csv").write_text("row,score\n1,2.5\n")
-    (tmp_path / "result.html").write_bytes(PAGE_MARK + b"<title>AUC</title>")
+    (tmp_path / "empty.csv").touch()
     (tmp_path / "link.csv").symlink_to(tmp_path / "data.csv")
+    (tmp_path / "link_to_other.csv").symlink_to(tmp_path / "other.csv")
     (tmp_path / "dangling.csv").symlink_to(tmp_path / "nowhere" / "a.csv")
-    for name, message in {
-        "data.csv": "is a file to read",
-        "link.csv": "is a file to read",
-        "other.csv": "was not written by this program, expected another name, or --force",
-        "scores.csv": None,
-        "result.html": "was written by --page, expected another name, or --force",
-        "dangling.csv": "nowhere does not exist, expected one to write into",
-    }.items():
-        with pytest.raises(InputError, match=message) if message else nullcontext():
-            _check_output("--scores", tmp_path / name, [tmp_path / "data.csv"], force=False)
-    _check_output("--scores", tmp_path / "other.csv", [tmp_path / "data.csv"], force=True)
+    exists = "exists, expected another name, or --force to overwrite it"
+    for name, message, by_force in [
+        ("data.csv", "is a file to read", "is a file to read"),
+        ("link.csv", "is a file to read", "is a file to read"),
+        ("other.csv", exists, None),
+        ("scores.csv", exists, None),
+        ("link_to_other.csv", exists, None),
+        ("empty.csv", None, None),
+        ("new.csv", None, None),
+        (".", "is a directory, expected the name of a file", "is a directory"),
+        ("dangling.csv", "nowhere does not exist, expected one to write into", "does not exist"),
+        ("nowhere/a.csv", "nowhere does not exist, expected one to write into", "does not exist"),
+    ]:
+        for force, expected in (False, message), (True, by_force):
+            with pytest.raises(InputError, match=expected) if expected else nullcontext():
+                check_output("--scores", tmp_path / name, [tmp_path / "data.csv"], force)
+    assert (tmp_path / "other.csv").read_text() == "a,b\n1,2\n" and not (tmp_path / "new.csv").exists()
+
+
+def test_what_may_not_be_written_is_not_written_by_force_either(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").touch()
+    monkeypatch.setattr("os.access", lambda path, mode: path.is_dir())
+    for force in (False, True):
+        with pytest.raises(InputError, match="exists and cannot be written to, expected another name"):
+            check_output("--scores", tmp_path / "a.csv", [], force)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_that_exist_are_overwritten_by_force_only(tmp_path, name):
+    for other in ("notes.txt", "mine.png"):  # are no figures of ours
+        (tmp_path / other).write_text("mine")
+    figure = tmp_path / f"{name}.png"
+    figure.touch()
+    check_directory(tmp_path, force=False)
+    figure.write_text("mine")
+    with pytest.raises(InputError, match=rf"{name}\.png exists, expected another name, or --force to overwrite it"):
+        check_directory(tmp_path, force=False)
+    check_directory(tmp_path, force=True)
+    assert figure.read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for name in ("file", "file/figures"):
+        for force in (False, True):
+            with pytest.raises(InputError, match="cannot be made a directory"):
+                check_directory(tmp_path / name, force)
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device")
 def test_a_full_disk_is_one_line():
-    _check_output("--scores", Path("/dev/full"), [], force=False)
+    check_output("--scores", Path("/dev/full"), [], force=False)
     with pytest.raises(InputError, match="/dev/full cannot be written: No space left on device"):
         write_scores(Path("/dev/full"), np.zeros(3))
 
@@ -123,6 +177,38 @@ def test_scores_come_back_to_the_last_digit(tmp_path, n_columns):
 def test_rows_that_are_not_all_have_their_own_numbers(tmp_path):
     write_scores(tmp_path / "scores.csv", np.array([0.5, 2.0, -1.0]), rows=np.array([0, 7, 599_999]))
     assert (tmp_path / "scores.csv").read_text() == "row,score\n1,0.5\n8,2.0\n600000,-1.0\n"
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet", "scores.PQ"])
+def test_scores_that_come_some_at_a_time_are_one_table(tmp_path, name):
+    pytest.importorskip("pyarrow")
+    rng = np.random.RandomState(0)
+    columns = rng.randn(50), rng.rand(50), rng.rand(50) < 0.5
+    with ScoreFile(tmp_path / name) as file:
+        for part in (slice(0, 20), slice(20, 21), slice(21, 50)):
+            file.add(*(column[part] for column in columns))
+        assert list(tmp_path.glob(name)) == []  # before it is whole
+    if name.endswith("csv"):
+        found = read_scores(tmp_path / name)
+    else:
+        from pyarrow import parquet
+
+        table = parquet.ParquetFile(tmp_path / name).read()
+        found = {name: table[name].to_numpy() for name in table.column_names}
+        np.testing.assert_array_equal(found.pop("row"), np.arange(1, 51))
+    assert list(found) == ["score", "probability", "decision"]
+    for name, column in zip(found, columns):
+        np.testing.assert_array_equal(found[name], column)
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_scores_that_stop_in_the_middle_leave_the_old_file(tmp_path, name):
+    pytest.importorskip("pyarrow")
+    (tmp_path / name).write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), ScoreFile(tmp_path / name) as file:
+        file.add(np.zeros(3))
+        raise KeyboardInterrupt
+    assert (tmp_path / name).read_bytes() == b"old" and [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_probability_may_be_missing_where_there_are_decisions(tmp_path):

@@ -1,5 +1,6 @@
 """From files to `Data`: one module for each format, behind ``load`` and ``stream``; ``base.py`` says what it offers."""
 
+import glob
 import zlib
 from pathlib import Path
 
@@ -112,9 +113,16 @@ def find_streams(names):
     return groups, notes + find_copies(groups)
 
 
-def stream_files(names):
-    """All files of a stream, in order."""
-    return [path for paths in group_files(names)[0] for path in paths]
+def is_stream(names):
+    """Whether what these names stand for is read some rows at a time: several files, or a kind that can be."""
+    if len(names) > 1 or Path(names[0]).is_dir() or glob.has_magic(str(names[0])):
+        return True
+    return any((ending(Path(names[0])),) in getattr(reader, "STREAMED", ()) for reader in READERS)
+
+
+def input_files(names):
+    """All files that these names stand for, in order."""
+    return [path for paths in group_files(names)[0] for path in paths] if is_stream(names) else list(names)
 
 
 def group_files(names):

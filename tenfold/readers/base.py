@@ -27,6 +27,8 @@ from preprocess import InputError, listing
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 MOST_BYTES = 2**29  # of memory that the content of a file may take, or SWELLING times the file's size if that is more
 SWELLING = 20
+DATE_PARTS = ["days", "weekday", "month", "day of the month", "hour"]
+WIDTHS = {"number": 1, "text": 1, "date": len(DATE_PARTS), "left out": 0}  # columns of X that a column becomes
 TEXT_BYTES = 16  # of memory that a character of a label costs, in several copies
 
 
@@ -36,7 +38,9 @@ class Data:
 
     ``y`` is None in a file without labels; ``cost`` (rows x 2) is what missing each row and what a false alarm on it
     costs, if the file says so. ``csv`` describes the columns of a CSV file, in a way that JSON can hold;
-    ``first_index`` is where a LIBSVM file begins to count its features. ``notes`` are lines to say about the file.
+    ``first_index`` is where a LIBSVM file begins to count its features. ``new_values`` are those of text that the
+    training file does not have, by the number of the column. Of a sample of a stream, ``rows`` are the numbers of the
+    rows in it, from 0, and ``counts`` is how many there are of each label. ``notes`` are lines to say about the file.
     """
 
     X: "np.ndarray | sp.csr_array"
@@ -44,11 +48,37 @@ class Data:
     cost: "np.ndarray | None" = None
     csv: "dict | None" = None
     first_index: "int | None" = None
+    new_values: dict = field(default_factory=dict)
+    rows: "np.ndarray | None" = None
+    counts: "dict | None" = None
     notes: list = field(default_factory=list)
+
+    @property
+    def categories(self):
+        """For each column of X that holds places in a list of values, by its number, that list."""
+        return {j: column["values"] for j, column in self._columns_of_text()}
+
+    def add_values(self, new_values):
+        """Let the columns of text have the new values of another file, too: nothing is learned of them."""
+        for j, column in self._columns_of_text():
+            column["values"] = [*column["values"], *new_values.get(j, ())]
+
+    def without_new_values(self):
+        """X, in which values of text that the training file does not have are missing."""
+        for j in self.new_values:
+            self.X[self.X[:, j] >= len(self.categories[j]), j] = np.nan
+        return self.X
+
+    def _columns_of_text(self):
+        j = 0
+        for column in self.csv["columns"] if self.csv else ():
+            if column["kind"] == "text":
+                yield j, column
+            j += WIDTHS[column["kind"]]
 
     def without_rows(self, classes):
         """What other files must share with this one, and the two classes for labels."""
-        return replace(self, X=self.X[:0], y=classes, cost=None, notes=[])
+        return replace(self, X=self.X[:0], y=classes, cost=None, new_values={}, rows=None, counts=None, notes=[])
 
 
 @dataclass(frozen=True)

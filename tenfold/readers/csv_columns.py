@@ -1,4 +1,4 @@
-"""The columns of a CSV file: cells of text become numbers, days, or columns of 0 and 1, or are left out.
+"""The columns of a CSV file: cells of text become numbers, parts of dates, or places in a list of values.
 
 A column is described by a dict that JSON can hold: its ``name`` (None without a header), its ``kind``, number, date,
 text or left out, and what else another file needs to be read alike.
@@ -7,10 +7,9 @@ text or left out, and what else another file needs to be read alike.
 import re
 
 import numpy as np
-import scipy.sparse as sp
 
 from preprocess import InputError, listing
-from tenfold.readers.base import MISSING
+from tenfold.readers.base import DATE_PARTS, MISSING, WIDTHS
 
 EMPTY = MISSING | {  # cells, beside labels, that count as missing
     *("none", "-", "--", "\u2013", "\u2014", ".", "n.a.", "nat", "-nan", "nil", "(null)", "\\n", "missing"),
@@ -20,7 +19,6 @@ NA_VALUES = sorted({form(word) for word in EMPTY for form in (str, str.upper, st
 FEW = 0.1  # share of cells of a column of numbers or dates that may be something else
 CODES = 10  # if these do not have so many times as many values as the rest, and are more than RARE, all are codes
 RARE = 0.02
-MANY, HALF = 50, 0.5  # values of text, and their share of the rows, above which it is a name or free text
 INDEX_NAME = re.compile(r"(?i:|#|unnamed: 0|(.*[ _.-])?(id|idx|index|row|nr|no))|.*[a-z]I[dD]")
 WORDS = {"true": 1.0, "false": 0.0, "inf": np.inf, "infinity": np.inf}
 STARTS = frozenset("+-\u2212(.,0123456789$€£¥")  # of all other numbers
@@ -129,7 +127,7 @@ def _part_of_day(time):
 
 def describe(path, name, where, cells, decimal, notes):
     """What is in a column of the training file; ``where`` is what it is called in a note, if there is one to make."""
-    if isinstance(cells, DayCells):
+    if isinstance(cells, DayCells) and not np.isnan(cells.days).all():
         return _describe_dates(path, name, where, cells.days, cells.format_, notes)
     if not isinstance(cells, TextCells):
         return {"name": name, "kind": "number"}
@@ -142,11 +140,8 @@ def describe(path, name, where, cells, decimal, notes):
     if _are_most(cells, ~np.isnan(days)):
         _note_strange(path, where, cells, np.isnan(days), "dates", notes)
         return _describe_dates(path, name, where, days, format_, notes)
-    if len(cells.values) > MANY and len(cells.values) > HALF * len(cells.codes):
-        notes.append(f"{path}: {where} is left out: {len(cells.values)} values of text in {len(cells.codes)} rows")
-        return {"name": name, "kind": "left out"}
-    columns = f"{n} columns" if (n := len(cells.values)) > 1 else "1 column"
-    notes.append(f"{path}: {where} holds text; it becomes {columns} of 0 and 1")
+    n = len(cells.values)
+    notes.append(f"{path}: {where} holds text: {n} value{'s' * (n > 1)}")
     return {"name": name, "kind": "text", "values": sorted(cells.values)}
 
 
@@ -154,7 +149,9 @@ def _describe_dates(path, name, where, days, format_, notes):
     origin = float(np.floor(np.nanmin(days)))
     first = np.datetime64(int(origin), "D")
     order = "".join(DATE_WORDS.get(part, part) for part in re.split(r"%(.)", format_))
-    notes.append(f"{path}: {where} holds dates ({order}); it becomes days since {first}, weekday and month")
+    notes.append(
+        f"{path}: {where} holds dates ({order}); it becomes {', '.join(DATE_PARTS[1:])} and days since {first}"
+    )
     return {"name": name, "kind": "date", "format": format_, "origin": origin}
 
 
@@ -202,11 +199,9 @@ def check_csv(csv, n_features):
 
 def width(column):
     """How many features a column becomes, by its description."""
-    if column["kind"] == "text":
-        return len(column["values"])
     if column["kind"] == "date" and (column["format"] not in DATE_FORMATS or not np.isfinite(column["origin"])):
         raise ValueError(f"its dates are written as {column['format']}")
-    return {"number": 1, "date": 3, "left out": 0}[column["kind"]]
+    return WIDTHS[column["kind"]]
 
 
 def is_index(name, cells, n_rows):
@@ -217,8 +212,9 @@ def is_index(name, cells, n_rows):
 
 
 def convert(path, column, where, cells, decimal, notes):
-    """The part of X that a column becomes: rows x columns of numbers, or `TextCells` among the column's values."""
+    """The part of X that a column becomes, rows x columns of numbers: of text, the places of the column's values."""
     kind = column["kind"]
+    cells = _as_kind(path, kind, where, cells)
     if kind == "number":
         if not isinstance(cells, TextCells):
             return cells[:, None]
@@ -231,35 +227,58 @@ def convert(path, column, where, cells, decimal, notes):
         else:
             days, look_up = to_days(cells.values, column["format"]), cells.look_up
             _check_strange(path, where, cells, np.isnan(days), "dates", notes)
-        month = np.full(len(days), np.nan)
-        month[~np.isnan(days)] = (
-            days[~np.isnan(days)].astype("datetime64[D]").astype("datetime64[M]").astype(int) % 12 + 1
-        )
-        weekday = np.floor(days + 3) % 7  # 1970 began on a Thursday
-        return np.column_stack([look_up(part) for part in (days - column["origin"], weekday, month)])
+        parts = days - column["origin"], *_parts_of(days)
+        return np.column_stack([look_up(part) for part in parts])
     position = {value: j for j, value in enumerate(column["values"])}
-    codes = np.array([position.get(value, -1) for value in cells.values] + [-1])[cells.codes]
-    return TextCells(codes, column["values"])
+    new = [value for value in cells.values if value not in position]
+    position |= {value: len(column["values"]) + j for j, value in enumerate(new)}
+    codes = np.array([position[value] for value in cells.values] + [np.nan])[cells.codes]
+    return NewValues(codes[:, None], new)
 
 
-def assemble(parts, n_rows):
-    """X of parts side by side; sparse, if there is text in it and most of it is zero."""
-    widths = [len(part.values) if isinstance(part, TextCells) else part.shape[1] for part in parts]
-    filled = sum((p.codes >= 0).sum() if isinstance(p, TextCells) else np.count_nonzero(p) for p in parts)
-    has_text = any(isinstance(part, TextCells) for part in parts)
-    if has_text and filled <= n_rows * sum(widths) / 10:
-        return sp.hstack([_indicators(p) if isinstance(p, TextCells) else sp.csr_array(p) for p in parts], format="csr")
-    X = np.zeros((n_rows, sum(widths)))
-    for part, end, width in zip(parts, np.cumsum(widths), widths):
-        if isinstance(part, TextCells):
-            rows = np.flatnonzero(part.codes >= 0)
-            X[rows, end - width + part.codes[rows]] = 1
-        else:
-            X[:, end - width : end] = part
-    return X
+def _as_kind(path, kind, where, cells):
+    """Cells that another file has as numbers or dates, as text where the training file has something else."""
+    if isinstance(cells, DayCells) and kind != "date":
+        if not np.isnan(cells.days).all():
+            expected = {"number": "numbers"}.get(kind, kind)
+            raise InputError(f"{path}: {where} holds dates, expected {expected} as in the training file")
+        return TextCells(np.full(len(cells.days), -1), [])
+    if isinstance(cells, np.ndarray) and kind != "number":
+        codes, known = np.full(len(cells), -1), ~np.isnan(cells)
+        numbers, codes[known] = np.unique(cells[known], return_inverse=True)
+        return TextCells(codes, [np.format_float_positional(number, trim="-") for number in numbers])
+    return cells
 
 
-def _indicators(cells):
-    """One sparse 0/1 column for each value; a cell that is none of them is zero in all."""
-    i = np.flatnonzero(cells.codes >= 0)
-    return sp.csr_array((np.ones(len(i)), (i, cells.codes[i])), shape=(len(cells.codes), len(cells.values)))
+class NewValues(np.ndarray):
+    """A column of places in a list of values, behind which come ``new`` ones."""
+
+    def __new__(cls, codes, new):
+        column = codes.view(cls)
+        column.new = new
+        return column
+
+    def __array_finalize__(self, other):
+        self.new = getattr(other, "new", [])
+
+
+def new_values(parts):
+    """The new values of each column of X that is made of these parts, by its number."""
+    first = np.cumsum([0, *(part.shape[1] for part in parts)])
+    return {int(j): part.new for j, part in zip(first, parts) if getattr(part, "new", None)}
+
+
+def _parts_of(days):
+    """Weekday, month, day of the month, and hour of days since 1970."""
+    known = np.flatnonzero(~np.isnan(days))
+    date = np.floor(days[known]).astype("datetime64[D]")
+    month = date.astype("datetime64[M]")
+    of_known = (
+        np.floor(days[known] + 3) % 7,  # 1970 began on a Thursday
+        month.astype(int) % 12 + 1,
+        (date - month.astype("datetime64[D]")).astype(int) + 1,
+        np.floor(days[known] % 1 * 24 + 1e-6),
+    )
+    parts = np.full((len(of_known), len(days)), np.nan)
+    parts[:, known] = of_known
+    return parts

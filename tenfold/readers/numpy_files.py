@@ -11,7 +11,7 @@ from tenfold.readers.base import Data, allow, no_warnings, reason, size
 from tenfold.readers.text import rows_at_a_time
 
 ENDINGS = (".npz",)
-STREAMED = ((".npy", ".npy"),)
+STREAMED = ((".npy", ".npy"), (".npy",))  # features and labels, or features to score
 OPTIONS = ("x-name", "y-name", "cost-name")
 
 
@@ -46,6 +46,9 @@ def _from_npz(path, file, name):
 
 
 def stream(paths, wanted, start=0, stop=None):
+    if len(paths) == 1:
+        yield from _stream_unlabelled(*paths, wanted, start, stop)
+        return
     x_path, y_path = paths
     X, y = map_npy(x_path), map_npy(y_path)
     if X.ndim != 2 or X.size == 0 or y.size != len(X):
@@ -55,6 +58,16 @@ def stream(paths, wanted, start=0, stop=None):
         X, y = map_npy(x_path), map_npy(y_path)  # anew, so that what was read before leaves the memory
         rows = slice(i, min(i + n, stop))
         yield Data(np.array(X[rows]), np.array(y.reshape(-1)[rows])), (rows.stop - start) / (stop - start)
+
+
+def _stream_unlabelled(path, wanted, start, stop):
+    X = map_npy(path)
+    if wanted.labelled or X.ndim != 2 or X.size == 0:
+        raise InputError(f"{path} is {size(X)}, expected rows x features, and a second .npy file of their labels")
+    stop, n = len(X) if stop is None else stop, rows_at_a_time(X.shape[1], wanted.at_a_time)
+    for i in range(start, stop, n):
+        last = min(i + n, stop)
+        yield Data(np.array(map_npy(path)[i:last])), (last - start) / (stop - start)
 
 
 def length(paths):
@@ -71,6 +84,8 @@ def group(paths):
         (features if A.ndim == 2 and A.shape[1] > 1 else labels).append(path)
     if len(paths) == 2 and len(features) != 1:  # as with a single column: then as they come
         return [tuple(paths)]
+    if not labels:
+        return [(path,) for path in features]
     if len(features) != len(labels):
         raise InputError(
             f"--stream with {len(features)} .npy files of features (rows x columns) and {len(labels)} of labels, "

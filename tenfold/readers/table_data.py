@@ -6,7 +6,7 @@ import numpy as np
 
 from preprocess import InputError, is_number, listing
 from tenfold.readers.base import Data, is_missing
-from tenfold.readers.csv_columns import assemble, convert, describe, is_index
+from tenfold.readers.csv_columns import convert, describe, is_index, new_values
 
 
 @dataclass
@@ -48,10 +48,10 @@ def make_data(path, layout, table, like, decimal=".", notes=()):
         why = "; ".join(note.removeprefix(f"{path}: ") for note in notes if "left out" in note)
         raise InputError(f"{path} has no column to learn from, expected at least one: {why or 'there is none'}")
     is_whole = len(parts) == 1 and getattr(parts[0], "base", None) is table.cells
-    X = table.cells if is_whole and parts[0].shape == table.cells.shape else assemble(parts, table.n_rows)
+    X = table.cells if is_whole and parts[0].shape == table.cells.shape else np.asarray(np.hstack(parts))
     label = layout.names[layout.target] if layout.names and layout.target is not None else None
     csv = {"columns": columns, "label": label, "position": layout.target, "decimal": decimal}
-    return Data(X, y, csv=csv if like is None else like.csv, notes=notes)
+    return Data(X, y, csv=csv if like is None else like.csv, new_values=new_values(parts), notes=notes)
 
 
 def _check_label(path, layout, table, y):

@@ -1,18 +1,75 @@
-"""Versions of scaled columns: standardised, as ranks and as curves."""
+"""Versions of scaled rows, each made once: standardised, as ranks, as curves, and as distances from landmarks."""
+
+from functools import cached_property
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from preprocess import take
-from tenfold.plan import MOST_CURVES, MOST_STEPS, POSITIVES_PER_STEP, RANKED_ROWS, STEPS
+from tenfold.plan import thin
 
+STEPS = 16  # at most, for each column
+MOST_STEPS = 1_000  # of all columns
+POSITIVES_PER_STEP = 10  # at least, so that single positives are not told apart
+RANKED_ROWS = 3_000  # training rows, in random order, that ranks and steps are found by
+MOST_CURVES = 500  # columns of more than two values that may have ranks or steps
 RANK_KNOTS = 201  # quantiles by which ranks are found
+CHUNK = 512  # rows whose distances are computed at a time
+CACHED_CELLS = 50_000  # of landmarks, in float64, that stay in the cache
+
+
+class Rows:
+    """Scaled rows and versions of them. ``columns`` and ``landmarks`` are those of the training rows, or None."""
+
+    def __init__(self, scaled, columns=None, landmarks=None):
+        self.scaled = scaled
+        self.columns = columns
+        self._landmarks = landmarks
+        self._parts, self._distances = {}, {}
+
+    def __len__(self):
+        return self.scaled.shape[0]
+
+    @property
+    def landmarks(self):
+        """The landmarks, as rows; without others, these rows are the landmarks."""
+        return self if self._landmarks is None else self._landmarks
+
+    @cached_property
+    def standard(self):
+        return self.columns.standard(self.scaled)
+
+    @cached_property
+    def rank(self):
+        return self.columns.rank(self.scaled)
+
+    @cached_property
+    def curves(self):
+        return self.columns.curves(self.scaled)
+
+    def thinned(self, y, n):
+        """At most n of these rows, as of `thin`, and their numbers; asked for again, they are the same `Rows`."""
+        if n >= len(y):
+            return self, np.arange(len(y))
+        if n not in self._parts:
+            numbers = thin(y, n)
+            self._parts[n] = (Rows(self.scaled[numbers], self.columns, self._landmarks), numbers)
+        return self._parts[n]
+
+    def distances(self, version, metric):
+        """The distances, "euclidean" or "city_block", of a version of the rows from that of the landmarks."""
+        key = version, metric
+        if key not in self._distances:
+            versions = getattr(self, version), getattr(self.landmarks, version)
+            self._distances[key] = METRICS[metric](*versions, self.columns)
+        return self._distances[key]
 
 
 class Columns:
-    """More versions of scaled columns: standardised, as ranks, and as curves, with steps where quantiles are passed.
+    """How scaled columns become standardised ones, ranks, and curves, with steps where quantiles are passed.
 
-    Columns of two values are -1 and +1 in the first two, and have no curves: standardising would let the rarest speak
-    the loudest. There are no ranks without others, nor with more than ``most_ranked`` of them, where they are dear.
+    Columns of two values are -1 and +1 in the first two, and have no curves: standardising would let the rarest count
+    the most. There are no ranks without others, nor with more than ``most_ranked`` of them, where they take long.
     """
 
     def __init__(self, most_ranked=np.inf):
@@ -94,3 +151,35 @@ class Columns:
 
     def _rank(self, Z):
         return np.column_stack([np.interp(z, *knots) for z, knots in zip(Z.T, self.knots_)]).astype(np.float32)
+
+
+def euclidean(X, C, columns=None):
+    """Euclidean distances of the rows of X from those of C."""
+    D = _squared_distances(X, C)
+    return np.sqrt(D, out=D)
+
+
+def city_block(X, C, columns):
+    """City-block distances of the rows of X from those of C.
+
+    In a column of the two values -v and v that is ``(x - c) ** 2 / (2 * v)``, so that a matrix product does for these.
+    """
+    two = np.delete(np.arange(X.shape[1]), columns.many_)
+    root = np.sqrt(2 * np.abs(C[0, two]))
+    D = _squared_distances(X[:, two] / root, C[:, two] / root)
+    X, C = X[:, columns.many_], C[:, columns.many_]
+    n = max(CACHED_CELLS // max(X.shape[1], 1), 1)
+    for i in range(0, len(X), CHUNK):  # a whole matrix of them, in float64, would take longer to get than to fill
+        for j in range(0, len(C), n):
+            D[i : i + CHUNK, j : j + n] += cdist(X[i : i + CHUNK], C[j : j + n], "cityblock")
+    return D
+
+
+def _squared_distances(X, C):
+    D = X @ (-2 * C.T)
+    D += np.einsum("ij,ij->i", X, X)[:, None]
+    D += np.einsum("ij,ij->i", C, C)
+    return np.maximum(D, 0, out=D)
+
+
+METRICS = {metric.__name__: metric for metric in (euclidean, city_block)}

@@ -1,6 +1,5 @@
 """What trees say of a row. Oracles: scikit-learn's own scores, loops over nodes and folds, labels that mean nothing."""
 
-import json
 import warnings
 
 import numpy as np
@@ -11,10 +10,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.feature_selection import f_classif
 from sklearn.metrics import roc_auc_score
 
-from tenfold import trees
-from tenfold.features import Versions, make_feature_set
+from tenfold.features import boosting
+from tenfold.features.boosting import Boosting, choose_columns, grow
+from tenfold.features.forest import Forest
+from tenfold.features.rows import Rows
+from tenfold.features.trees import Trees
 from tenfold.lanes import inner_folds
-from tenfold.trees import ForestFeatures, TreeFeatures, Trees, choose_columns, grow
+from tenfold.plan import thin
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -39,6 +41,11 @@ def rows_of(n=300, d=4, seed=0):
     return Z, y
 
 
+def grown_on(learner, Z, y):
+    """The trees of a learner that looks at all columns."""
+    return grow(learner, Z, y, np.arange(Z.shape[1]))
+
+
 def expected_scores(learner, Z):
     """By scikit-learn: the boosted sum without what it starts from."""
     return learner.decision_function(Z) - learner._baseline_prediction.item()
@@ -48,7 +55,7 @@ def expected_scores(learner, Z):
 def grown(request):
     """A fitted learner of scikit-learn and its trees."""
     learner = LEARNERS[request.param]()
-    return learner, grow(learner, *rows_of())
+    return learner, grown_on(learner, *rows_of())
 
 
 # --- Trees -----------------------------------------------------------------------------------------------------------
@@ -75,7 +82,7 @@ def test_values_between_those_of_float32_are_told_apart():
     """Boosting has thresholds of float64, and float64 is what is scored."""
     learner = LEARNERS["boosted deep"]()
     Z, y = rows_of()
-    found = grow(learner, Z, y)
+    found = grown_on(learner, Z, y)
     at = np.unique(found.threshold[found.left != np.arange(len(found.left))])
     Z = np.repeat(np.concatenate([at, np.nextafter(at, 2), np.nextafter(at, -2)])[:, None], 4, axis=1)
     assert_allclose(found.score(Z), expected_scores(learner, Z), rtol=1e-12, atol=1e-12)
@@ -125,7 +132,7 @@ def test_where_there_are_too_many_columns_trees_look_at_those_in_which_the_class
         (found,) = choose_columns(Z, y, np.full(400, -1), n_columns)
         assert_array_equal(found, np.sort(by_t[:n_columns]))
     some = np.sort(by_t[:10])
-    found, of_some = (grow(LEARNERS["boosted"](), Z[:, some], y, *columns) for columns in ([some], []))
+    found, of_some = (grow(LEARNERS["boosted"](), Z[:, some], y, columns) for columns in (some, np.arange(10)))
     assert_array_equal(found.score(Z), of_some.score(Z[:, some]))
     assert_array_equal(found.narrowed(some).score(Z[:, some]), found.score(Z))
 
@@ -144,33 +151,11 @@ def test_columns_are_those_of_greatest_F_in_all_other_folds(n, d, n_folds):
         assert_array_equal(found, np.sort(np.argsort(-np.nan_to_num(F), kind="stable")[:9]))
 
 
-def test_columns_are_chosen_without_the_rows_that_are_described():
-    """With labels that mean nothing, columns chosen by all rows would flatter them."""
-    rng = np.random.RandomState(0)
-    Z, y = rng.rand(600, 2_000).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
-    fold = inner_folds(y, 3, rng)
-    honest = TreeFeatures(6, 8, 30).fit_transform(Versions(None, Z), y, fold)[:, 0]
-    (chosen,) = choose_columns(Z, y, np.full(600, -1), 30)
-    flattered = TreeFeatures(6, 8).fit_transform(Versions(None, Z[:, chosen]), y, fold)[:, 0]
-    assert abs(roc_auc_score(y, honest) - 0.5) < 0.08
-    assert roc_auc_score(y, flattered) > 0.6
-
-
-def test_columns_may_be_chosen_by_the_first_rows_alone():
-    """In the others, another column says all."""
-    Z, y = np.random.RandomState(0).rand(600, 40).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
-    Z[:200, 3], Z[200:, 5] = y[:200] > 0, y[200:] > 0
-    for n_chosen_by, column in (200, 3), (None, 5):
-        trees = TreeFeatures(2, 4, 1, n_chosen_by=n_chosen_by)
-        trees.fit_transform(Versions(None, Z), y, np.arange(600) % 3)
-        assert set(trees.trees_.column) <= {0, column} and column in trees.trees_.column  # leaves have column 0
-
-
 def test_deep_trees_are_deep():
     """A column in which the labels take turns."""
     Z, y = np.arange(64, dtype=np.float32)[:, None], np.where(np.arange(64) % 2, 1, -1)
     learner = LEARNERS["boosted deep"]()
-    found = grow(learner, Z, y)
+    found = grown_on(learner, Z, y)
     assert max(predictor.get_max_depth() for (predictor,) in learner._predictors) > 8
     assert_allclose(found.score(Z), expected_scores(learner, Z), rtol=1e-12)
     assert_array_equal(found.score(Z) > 0, y > 0)
@@ -179,7 +164,7 @@ def test_deep_trees_are_deep():
 @pytest.mark.parametrize("n_groups", [1, 2, 5])
 def test_joined_trees_score_the_mean(n_groups):
     makes = list(LEARNERS.values())
-    groups = [grow(makes[i % 3](), *rows_of(seed=i)) for i in range(n_groups)]
+    groups = [grown_on(makes[i % 3](), *rows_of(seed=i)) for i in range(n_groups)]
     before = [{name: A.copy() for name, A in vars(group).items()} for group in groups]
     joined = Trees.joined(groups)
     Z = rows_of(521, seed=9)[0]
@@ -228,7 +213,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_trees_are_refused(damage):
-    arrays = {name: A.copy() for name, A in vars(grow(LEARNERS["boosted"](), *rows_of())).items()}
+    arrays = {name: A.copy() for name, A in vars(grown_on(LEARNERS["boosted"](), *rows_of())).items()}
     Trees(**arrays)
     DAMAGES[damage](arrays)
     with pytest.raises(ValueError, match="its trees have"):
@@ -248,7 +233,7 @@ def test_columns_that_are_not_there_are_refused_though_no_row_may_come_to_ask_fo
 def test_whatever_is_put_in_scoring_ends(seed):
     """Random numbers for some of the nodes' parts: refused, or scored."""
     rng = np.random.RandomState(seed)
-    arrays = {name: A.copy() for name, A in vars(grow(LEARNERS["boosted"](), *rows_of(60))).items()}
+    arrays = {name: A.copy() for name, A in vars(grown_on(LEARNERS["boosted"](), *rows_of(60))).items()}
     name = ("left", "right", "root", "column")[seed % 4]
     where = rng.randint(len(arrays[name]), size=3)
     arrays[name][where] = rng.randint(len(arrays["column"]) if name != "column" else 6, size=3)
@@ -259,12 +244,16 @@ def test_whatever_is_put_in_scoring_ends(seed):
     assert np.isfinite(scores).all()
 
 
-# --- TreeFeatures ----------------------------------------------------------------------------------------------------
+# --- boosted trees ---------------------------------------------------------------------------------------------------
 
 
-def fit_transform(Z, y, fold, n_trees=4):
-    feature_set = TreeFeatures(n_trees)
-    return feature_set, feature_set.fit_transform(Versions(None, Z), y, fold)
+def fit_transform(Z, y, fold, n_trees=4, n_leaves=40, **settings):
+    """The set, and the feature of all rows."""
+    feature_set = Boosting(n_trees, n_leaves, **{"n_columns": Z.shape[1], "n_rows": len(y), **settings})
+    F, numbers = feature_set.fit_transform(Rows(Z), y, fold)
+    assert_array_equal(numbers, np.arange(len(y)))
+    assert F.shape == (len(y), 1) and F.dtype == np.float32
+    return feature_set, F[:, 0]
 
 
 def test_features_are_scores_of_trees_grown_on_the_other_folds(rng):
@@ -277,16 +266,11 @@ def test_features_are_scores_of_trees_grown_on_the_other_folds(rng):
         learner = feature_set._booster().fit(Z[fold != k], y[fold != k])
         expected[fold == k] = expected_scores(learner, Z[fold == k])
         of_others.append(expected_scores(learner, other))
-    assert F.shape == (300, 1) and F.dtype == np.float32
-    assert_allclose(F[:, 0], expected / expected.std(), rtol=1e-5, atol=1e-5)
+    assert_allclose(F, expected / expected.std(), rtol=1e-5, atol=1e-5)
     assert F.std() == pytest.approx(1, abs=1e-4)
     coefficients = feature_set.coefficients(np.float32([0.7]))
-    assert_allclose(
-        feature_set.score(Versions(None, other), coefficients),
-        0.7 * np.mean(of_others, axis=0) / expected.std(),
-        rtol=1e-5,
-        atol=1e-6,
-    )
+    scores = 0.7 * np.mean(of_others, axis=0) / expected.std()
+    assert_allclose(feature_set.score(Rows(other), coefficients), scores, rtol=1e-5, atol=1e-6)
 
 
 def test_the_labels_of_a_fold_do_not_change_its_own_features(rng):
@@ -320,7 +304,7 @@ def test_labels_that_mean_nothing_give_features_that_mean_nothing():
         Z, y = rng.rand(n, 5).astype(np.float32), rng.permutation(np.where(np.arange(n) % 3, -1, 1))
         fold = inner_folds(y, 3, rng)
         feature_set, F = fit_transform(Z, y, fold)
-        aucs += [roc_auc_score(y[fold == k], F[fold == k, 0]) for k in range(3)]
+        aucs += [roc_auc_score(y[fold == k], F[fold == k]) for k in range(3)]
         assert roc_auc_score(y, feature_set.trees_.score(Z)) > 0.7
     n_pos, n_neg = n / 9, 2 * n / 9
     error = np.sqrt((n_pos + n_neg + 1) / (12 * n_pos * n_neg) / len(aucs))
@@ -330,8 +314,8 @@ def test_labels_that_mean_nothing_give_features_that_mean_nothing():
 def test_features_rank_rows_they_have_not_seen(rng):
     (Z, y), (other, y_other) = rows_of(600), rows_of(600, seed=1)
     feature_set, F = fit_transform(Z, y, inner_folds(y, 3, rng), n_trees=10)
-    assert roc_auc_score(y, F[:, 0]) > 0.8
-    assert roc_auc_score(y_other, feature_set.score(Versions(None, other), [1.0])) > 0.8
+    assert roc_auc_score(y, F) > 0.8
+    assert roc_auc_score(y_other, feature_set.score(Rows(other), [1.0])) > 0.8
 
 
 @pytest.mark.parametrize("n_pos, n", [(1, 40), (39, 40), (1, 2), (2, 40), (2, 4)])
@@ -341,18 +325,18 @@ def test_few_rows_of_a_class_are_enough(rng, n_pos, n):
     fold = inner_folds(y, 6, rng)
     assert set(fold) == ({-1} if min(n_pos, n - n_pos) == 1 else {0, 1})
     feature_set, F = fit_transform(Z, y, fold)
-    assert F.shape == (n, 1) and np.isfinite(F).all()
-    scores = feature_set.score(Versions(None, Z), feature_set.coefficients(np.float32([1])))
+    assert np.isfinite(F).all()
+    scores = feature_set.score(Rows(Z), feature_set.coefficients(np.float32([1])))
+    assert len(feature_set.trees_.root) == 4 * len(set(fold))
     if fold[0] == -1:
-        assert_allclose(scores, F[:, 0], rtol=1e-5, atol=1e-6)
-        assert_array_equal(len(feature_set.trees_.root), 4)
+        assert_allclose(scores, F, rtol=1e-5, atol=1e-6)
 
 
 def test_equal_rows_do_no_harm(rng):
     Z, y = np.ones((50, 3), np.float32), np.where(np.arange(50) % 5, -1, 1)
     feature_set, F = fit_transform(Z, y, inner_folds(y, 3, rng))
     assert np.isfinite(F).all() and np.isfinite(feature_set.coefficients(np.float32([1]))).all()
-    assert len(set(feature_set.score(Versions(None, Z), np.float32([1])))) == 1
+    assert len(set(feature_set.score(Rows(Z), np.float32([1])))) == 1
 
 
 def test_features_follow_from_the_rows_alone(rng):
@@ -367,41 +351,82 @@ def test_features_follow_from_the_rows_alone(rng):
         assert_array_equal(A, B)
 
 
-@pytest.mark.parametrize("n_trees", [1, 5, 20, 80])
-def test_boosted_trees_are_paced_by_how_many_they_are(n_trees):
-    learner = TreeFeatures(n_trees)._booster()
-    assert learner.max_iter == n_trees
-    assert learner.learning_rate == min(trees.PACE / n_trees, trees.MOST_PACE)
+def test_however_many_the_trees_are_their_sum_is_about_as_large(rng):
+    """A few learn faster, each for itself, than many."""
+    Z, y = rows_of(600)
+    fold = inner_folds(y, 3, rng)
+    deviations = [1 / fit_transform(Z, y, fold, n_trees)[0].scale_ for n_trees in (15, 40, 80)]
+    assert max(deviations) < 1.5 * min(deviations)
+    assert 1 / fit_transform(Z, y, fold, 1)[0].scale_ < min(deviations)  # no tree learns as fast as it can
 
 
-def test_trees_made_from_their_description_and_arrays_score_the_same(rng):
+@pytest.mark.parametrize("n_rows", [100, 299])
+def test_trees_are_grown_on_some_of_the_rows_and_these_are_described(rng, n_rows):
+    """As if there were no others, but for the folds, which are those of all rows."""
     Z, y = rows_of()
-    feature_set, _ = fit_transform(Z, y, inner_folds(y, 3, rng))
-    kind, parts = json.loads(json.dumps(feature_set.description()))
-    again = make_feature_set(kind, parts, {name: A.copy() for name, A in feature_set.arrays().items()})
-    assert (again.n_trees, again.n_leaves) == (4, 40)
-    versions = Versions(None, rows_of(70, seed=6)[0].astype(np.float64))
-    assert_array_equal(again.score(versions, np.float32([0.3])), feature_set.score(versions, np.float32([0.3])))
+    fold, numbers = inner_folds(y, 3, rng), thin(y, n_rows)
+    feature_set = Boosting(4, 40, 4, n_rows)
+    F, found = feature_set.fit_transform(Rows(Z), y, fold)
+    assert_array_equal(found, numbers)
+    assert_array_equal(F[:, 0], fit_transform(Z[numbers], y[numbers], fold[numbers])[1])
 
 
-# --- ForestFeatures --------------------------------------------------------------------------------------------------
+def test_of_wide_data_all_rows_are_described_by_trees_grown_on_some_of_the_others(rng):
+    Z, y = rows_of()
+    fold = inner_folds(y, 3, rng)
+    feature_set, F = fit_transform(Z, y, fold, n_rows=90, wide=True)
+    expected = np.empty(300)
+    for k in range(3):
+        others = np.flatnonzero(fold != k)
+        seen = others[thin(y[others], 90)]
+        expected[fold == k] = expected_scores(feature_set._booster().fit(Z[seen], y[seen]), Z[fold == k])
+    assert_allclose(F, expected / expected.std(), rtol=1e-5, atol=1e-5)
 
 
-def fit_forest(Z, y, n_trees=30):
-    feature_set = ForestFeatures(n_trees)
-    return feature_set, feature_set.fit_transform(Versions(None, Z), y, np.zeros(len(y)))[:, 0]
+def test_columns_are_chosen_without_the_rows_that_are_described():
+    """With labels that mean nothing, columns chosen by all rows would flatter them."""
+    rng = np.random.RandomState(0)
+    Z, y = rng.rand(600, 2_000).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
+    fold = inner_folds(y, 3, rng)
+    _, honest = fit_transform(Z, y, fold, 6, 8, n_columns=30)
+    (chosen,) = choose_columns(Z, y, np.full(600, -1), 30)
+    _, flattered = fit_transform(Z[:, chosen], y, fold, 6, 8)
+    assert abs(roc_auc_score(y, honest) - 0.5) < 0.08
+    assert roc_auc_score(y, flattered) > 0.6
 
 
-def test_a_forest_describes_rows_by_trees_grown_without_them():
+def test_columns_of_wide_data_are_chosen_by_the_first_rows_alone(monkeypatch):
+    """In the others, another column says all."""
+    monkeypatch.setattr(boosting, "WIDE_CHOSEN_BY", 200)
+    Z, y = np.random.RandomState(0).rand(600, 40).astype(np.float32), np.where(np.arange(600) % 2, -1, 1)
+    Z[:200, 3], Z[200:, 5] = y[:200] > 0, y[200:] > 0
+    for wide, column in (True, 3), (False, 5):
+        trees = fit_transform(Z, y, np.arange(600) % 3, 2, 4, n_columns=1, wide=wide)[0].trees_
+        assert set(trees.column) <= {0, column} and column in trees.column  # leaves have column 0
+
+
+# --- a forest --------------------------------------------------------------------------------------------------------
+
+
+def fit_forest(Z, y, n_trees=30, n_rows=10**6):
+    feature_set = Forest(n_trees, n_rows)
+    F, numbers = feature_set.fit_transform(Rows(Z), y, np.zeros(len(y)))
+    assert_array_equal(numbers, thin(y, n_rows))
+    return feature_set, F[:, 0]
+
+
+@pytest.mark.parametrize("n_rows", [300, 120])
+def test_a_forest_describes_rows_by_trees_grown_without_them(n_rows):
     """As scikit-learn's forest does it out of bag; other rows are described by all trees."""
     (Z, y), (other, _) = rows_of(), rows_of(50, seed=5)
-    feature_set, F = fit_forest(Z, y)
-    forest = RandomForestClassifier(30, min_samples_leaf=3, oob_score=True, random_state=0).fit(Z, y)
+    feature_set, F = fit_forest(Z, y, n_rows=n_rows)
+    some = thin(y, n_rows)
+    forest = RandomForestClassifier(30, min_samples_leaf=3, oob_score=True, random_state=0).fit(Z[some], y[some])
     expected = np.log(forest.oob_decision_function_[:, 1] + 1e-3)
     assert_allclose(F, expected / expected.std(), rtol=1e-5, atol=1e-5)
     coefficients = feature_set.coefficients(np.float32([0.7]))
     scores = 0.7 * np.log(forest.predict_proba(other)[:, 1] + 1e-3) / expected.std()
-    assert_allclose(feature_set.score(Versions(None, other), coefficients), scores, rtol=1e-5, atol=1e-5)
+    assert_allclose(feature_set.score(Rows(other), coefficients), scores, rtol=1e-5, atol=1e-5)
 
 
 def test_a_rows_own_label_does_not_change_what_a_forest_says_of_it():
@@ -435,21 +460,19 @@ def test_a_forest_of_few_trees_or_rows_does_no_harm(rng, n_pos, n, n_trees):
     """One tree has seen most rows: what it says of these is what is true of all."""
     Z, y = rng.rand(n, 3).astype(np.float32), np.where(np.arange(n) < n_pos, 1, -1)
     feature_set, F = fit_forest(Z, y, n_trees)
-    scores = feature_set.score(Versions(None, Z), feature_set.coefficients(np.float32([1])))
+    scores = feature_set.score(Rows(Z), feature_set.coefficients(np.float32([1])))
     assert np.isfinite(F).all() and np.isfinite(scores).all()
     assert len(feature_set.trees_.root) == n_trees
     equal, G = fit_forest(np.ones((n, 3), np.float32), y, n_trees)
-    assert np.isfinite(G).all() and len(set(equal.score(Versions(None, Z), np.float32([1])))) == 1
+    assert np.isfinite(G).all() and len(set(equal.score(Rows(Z), np.float32([1])))) == 1
 
 
-def test_a_forest_made_from_its_description_and_arrays_scores_the_same():
+def test_a_forest_with_shares_below_0_is_refused():
+    """It would have no logarithm."""
     feature_set, _ = fit_forest(*rows_of())
-    kind, parts = json.loads(json.dumps(feature_set.description()))
-    arrays = {name: A.copy() for name, A in feature_set.arrays().items()}
-    again = make_feature_set(kind, parts, arrays)
-    assert isinstance(again, ForestFeatures) and again.n_trees == 30
-    versions = Versions(None, rows_of(70, seed=6)[0].astype(np.float64))
-    assert_array_equal(again.score(versions, np.float32([0.3])), feature_set.score(versions, np.float32([0.3])))
+    settings, arrays = feature_set.to_file()
+    arrays = {name: A.copy() for name, A in arrays.items()}
+    Forest.from_file(settings, arrays)
     arrays["value"][5] = -1e-3
     with pytest.raises(ValueError, match="shares below 0"):
-        make_feature_set(kind, parts, arrays)
+        Forest.from_file(settings, arrays)
