@@ -5,6 +5,7 @@ import csv
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -113,8 +114,10 @@ def model(train, tmp_path):
 
 
 def command(*argv, **kwargs):
-    """Start the command in a process of its own."""
+    """Start the command in a process of its own, which minds Ctrl-C even if a shell in the background does not."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    if os.name != "nt":
+        kwargs.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     return subprocess.Popen([sys.executable, str(ROOT / "exp.py"), *map(str, argv)], **pipes, **kwargs)
 
 

@@ -490,7 +490,7 @@ def test_any_file_gives_an_auc_or_one_line_of_error(tmp_path_factory, data, endi
         np.savez(path, x_tr=X, y_tr=y)
     else:
         savemat(path, {"x_tr": sp.csc_matrix(X) if sparse and X.ndim == 2 else X, "y_tr": y})
-    options = QUICK if learner == "published" else [*FEW, "--features", learner]
+    options = QUICK if learner == "published" else [*FEW, "--folds", 2, "--features", learner]
     code, out, err = call(path, "-q", *options)
     if code == 0:
         assert RESULT.fullmatch(out) and err == ""
