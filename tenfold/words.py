@@ -40,7 +40,9 @@ def shares_line(shares):
     for share in shares:
         for name, part in share.items():
             total[SETS[name].words] = total.get(SETS[name].words, 0) + part / len(shares)
-    parts = [f"{words} {total[words]:.0%}" for words in sorted(total, key=total.get, reverse=True) if total[words] >= 0.005]
+    parts = [
+        f"{words} {total[words]:.0%}" for words in sorted(total, key=total.get, reverse=True) if total[words] >= 0.005
+    ]
     return f"shares in the score: {', '.join(parts)}"
 
 
