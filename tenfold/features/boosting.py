@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from preprocess import row_chunks
-from tenfold.features.base import FeatureSet, unit_deviation
-from tenfold.features.trees import Trees
+from tenfold.features.trees import Trees, TreeScores
 from tenfold.plan import TREE_CELLS, VISITS_OF_ONE, thin
 
 TREES, FEWEST_TREES, MOST_GROWTH = (20, 6, 4)  # for each inner fold: with an effort of 1, at least, and times that
@@ -22,7 +21,7 @@ BINS = 63  # in which the values of a column are put
 PACE, MOST_PACE = (5.0, 0.5)  # learning rate times the number of trees; learning rate, at most
 
 
-class Boosting(FeatureSet):
+class Boosting(TreeScores):
     """The score of boosted trees, where both classes have many rows.
 
     The training rows of each inner fold are described by trees that have been grown without them, because trees flatter
@@ -64,8 +63,7 @@ class Boosting(FeatureSet):
             groups.append(grow(self._booster(), _part(Z, seen, columns), y[seen], columns))
             scores[fold == k] = groups[-1].narrowed(columns).score(_part(Z, fold == k, columns))
         self.trees_ = Trees.joined(groups)
-        self.scale_ = unit_deviation(scores)
-        return (scores[:, None] * self.scale_).astype(np.float32), numbers
+        return self.feature(scores), numbers
 
     def _booster(self):
         return HistGradientBoostingClassifier(
@@ -76,22 +74,6 @@ class Boosting(FeatureSet):
             early_stopping=False,
             random_state=0,
         )
-
-    def coefficients(self, w):
-        """By how much the score counts."""
-        return w * self.scale_
-
-    def score(self, rows, coefficients):
-        return self.trees_.score(rows.scaled) * coefficients[0]
-
-    def to_file(self):
-        return {}, vars(self.trees_)
-
-    @classmethod
-    def from_file(cls, settings, arrays):
-        feature_set = cls()
-        feature_set.trees_ = Trees(**arrays)
-        return feature_set
 
 
 def _part(Z, rows, columns):

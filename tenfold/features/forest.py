@@ -6,8 +6,7 @@ Reference: L. Breiman. Random Forests. Machine Learning 45, 2001.
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from tenfold.features.base import FeatureSet, unit_deviation
-from tenfold.features.trees import Trees
+from tenfold.features.trees import Trees, TreeScores
 from tenfold.plan import VISITS_OF_ONE
 from tenfold.readers.base import no_warnings
 
@@ -18,7 +17,7 @@ LEAF_ROWS = 3  # at least
 RAREST = 1e-3  # probability that a forest can tell from none
 
 
-class Forest(FeatureSet):
+class Forest(TreeScores):
     """The logarithm of the share of positives that a random forest finds.
 
     Each training row is described by those trees of the one forest that have been grown without it.
@@ -45,32 +44,21 @@ class Forest(FeatureSet):
         with no_warnings():  # few trees may leave a row out of none
             forest.fit(rows.scaled, y)
         share = forest.oob_decision_function_[:, 1]
-        scores = _log(np.where(np.isnan(share), np.mean(y > 0), share))
+        scores = self.say(np.where(np.isnan(share), np.mean(y > 0), share))
         self.trees_ = Trees.joined([_trees_of_forest(tree.tree_) for tree in forest.estimators_])
-        self.scale_ = unit_deviation(scores)
-        return (scores[:, None] * self.scale_).astype(np.float32), numbers
+        return self.feature(scores), numbers
 
-    def coefficients(self, w):
-        """By how much the logarithm counts."""
-        return w * self.scale_
-
-    def score(self, rows, coefficients):
-        return _log(self.trees_.score(rows.scaled)) * coefficients[0]
-
-    def to_file(self):
-        return {}, vars(self.trees_)
+    @staticmethod
+    def say(scores):
+        """The logarithm of the share, which is never that of nothing."""
+        return np.log(scores + RAREST)
 
     @classmethod
     def from_file(cls, settings, arrays):
-        feature_set = cls()
-        feature_set.trees_ = Trees(**arrays)
+        feature_set = super().from_file(settings, arrays)
         if (feature_set.trees_.value < 0).any():
             raise ValueError("its forest has shares below 0")
         return feature_set
-
-
-def _log(share):
-    return np.log(share + RAREST)
 
 
 def _trees_of_forest(tree):

@@ -1,6 +1,8 @@
-"""Trees as arrays, whoever has grown them."""
+"""Trees as arrays, whoever has grown them, and what sets of features share whose one feature is what trees say."""
 
 import numpy as np
+
+from tenfold.features.base import FeatureSet, unit_deviation
 
 
 class Trees:
@@ -56,3 +58,33 @@ class Trees:
                 before, at = (at, child[2 * at + (cells[first + self.column[at]] <= self.threshold[at])])
             total += self.value[at]
         return total
+
+
+class TreeScores(FeatureSet):
+    """One feature: what ``trees_`` say of a row, times ``scale_``."""
+
+    def feature(self, scores):
+        """The scores as a feature of deviation 1."""
+        self.scale_ = unit_deviation(scores)
+        return (scores[:, None] * self.scale_).astype(np.float32)
+
+    def coefficients(self, w):
+        """By how much the score counts."""
+        return w * self.scale_
+
+    def score(self, rows, coefficients):
+        return self.say(self.trees_.score(rows.scaled)) * coefficients[0]
+
+    @staticmethod
+    def say(scores):
+        """What to make of the score of the trees."""
+        return scores
+
+    def to_file(self):
+        return {}, vars(self.trees_)
+
+    @classmethod
+    def from_file(cls, settings, arrays):
+        feature_set = cls()
+        feature_set.trees_ = Trees(**arrays)
+        return feature_set

@@ -45,6 +45,12 @@ class Result:
         """What to call the rows that were tested on."""
         return self.files[-1]
 
+    @property
+    def settings(self):
+        """The parameters of what has learned, but for the seed, and without cells of files."""
+        given = self.estimator.get_params()
+        return {name: given[name] for name in given if name not in ("random_state", "categories")}
+
     @cached_property
     def scores(self):
         """The scores of the test rows, in the order of their file."""

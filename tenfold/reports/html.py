@@ -32,8 +32,7 @@ def facts(result):
     if result.last.effort is not None:
         yield "effort", effort_name(result.last.effort)
     yield "seconds", f"{result.seconds:.1f} of {result.budget:g}"
-    given, hidden = result.estimator.get_params(), ("random_state", "categories")
-    settings = {name: value for name, value in given.items() if name not in hidden}
+    settings = result.settings
     if result.last.effort is None:
         yield "learner", "the published algorithm, " + ", ".join(f"{name} {value}" for name, value in settings.items())
     else:

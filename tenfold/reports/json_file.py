@@ -27,8 +27,6 @@ class Json(Report):
 def content(result):
     """What JSON can hold of a result."""
     last, y = result.last, result.experiment.y_test
-    given = result.estimator.get_params()
-    settings = {name: given[name] for name in given if name not in ("random_state", "categories")}  # no cells of files
     return {
         "auc": last.auc,
         "folds": [fold.auc for fold in last.folds],
@@ -36,7 +34,7 @@ def content(result):
         "done": last.done,
         "rounds": [{"effort": one.effort, "auc": one.auc, "seconds": one.seconds} for one in result.rounds],
         "shares": [fold.shares for fold in last.folds],
-        "settings": settings | {"seed": result.seed, "budget": result.budget},
+        "settings": result.settings | {"seed": result.seed, "budget": result.budget},
         "files": [str(name) for name in result.files],
         "rows": len(y),
         "positives": int((y > 0).sum()),
